@@ -1,0 +1,389 @@
+--- The graph of a session in a buffer: one window of rows at a time, as the server has
+--- laid it out, around the cursor where that comes near an end.
+local config = require("convls.config")
+local draw = require("convls.graph.draw")
+local errors = require("convls.errors")
+local highlight = require("convls.highlight")
+local server = require("convls.server")
+local sessions = require("convls.session")
+local window = require("convls.window")
+
+local M = {}
+
+local ns = vim.api.nvim_create_namespace("convls.graph")
+
+--- How many rows a window has.
+M.LIMIT = 400
+-- So near to an end of the window the cursor asks for the rows beyond.
+local MARGIN = 40
+
+---@class convls.Graph
+---@field session convls.Session
+---@field buf integer
+---@field view? convls.protocol.GraphView
+---@field drawing? convls.Drawing
+---@field expanded string[]
+---@field around? string the node that the window is around, HEAD if nil
+---@field reads_of? string
+local Graph = {}
+Graph.__index = Graph
+
+local by_buf = {} ---@type table<integer, convls.Graph>
+local by_session = {} ---@type table<string, convls.Graph>
+
+--- Returns the graph of the current buffer, or nil.
+---@return convls.Graph?
+function M.current()
+  return by_buf[vim.api.nvim_get_current_buf()]
+end
+
+local function make(session)
+  highlight.define()
+  local buf = vim.api.nvim_create_buf(true, false)
+  local self = setmetatable({ session = session, buf = buf, expanded = {} }, Graph)
+  vim.api.nvim_buf_set_name(buf, ("convls:/session/%s/graph"):format(session.id))
+  vim.bo[buf].buftype = "nofile"
+  vim.bo[buf].bufhidden = "hide"
+  vim.bo[buf].swapfile = false
+  vim.bo[buf].modifiable = false
+  vim.bo[buf].undolevels = -1
+  by_buf[buf], by_session[session.id] = self, self
+  self.unwatch = session:watch(function(what)
+    if what == "loaded" then
+      self:load()
+    elseif what == "event" and self.view and session.revision > self.view.revision then
+      self:load()
+    end
+  end)
+  local group = vim.api.nvim_create_augroup("convls.graph." .. buf, {})
+  vim.api.nvim_create_autocmd("CursorMoved", {
+    group = group,
+    buffer = buf,
+    callback = function()
+      self:page()
+    end,
+  })
+  vim.api.nvim_create_autocmd("BufWinEnter", {
+    group = group,
+    buffer = buf,
+    callback = function()
+      local wo = vim.wo[vim.api.nvim_get_current_win()][0]
+      wo.wrap, wo.number, wo.relativenumber, wo.spell, wo.cursorline = false, false, false, false, true
+      wo.signcolumn, wo.foldcolumn = "no", "0"
+    end,
+  })
+  vim.api.nvim_create_autocmd("BufUnload", {
+    group = group,
+    buffer = buf,
+    callback = function()
+      self.unwatch()
+      by_buf[buf], by_session[session.id] = nil, nil
+      vim.schedule(function()
+        pcall(vim.api.nvim_del_augroup_by_id, group)
+        if vim.api.nvim_buf_is_valid(buf) then
+          vim.api.nvim_buf_delete(buf, { force = true })
+        end
+      end)
+    end,
+  })
+  vim.bo[buf].filetype = "convls-graph"
+  if config.get().keymaps then
+    for _, action in ipairs(require("convls.actions").all()) do
+      for _, keys in ipairs(action.graph or {}) do
+        vim.keymap.set(keys[1], keys[2], function()
+          action.run({ args = {}, text = "", bang = false })
+        end, { buffer = buf, nowait = true, desc = "convls: " .. action.desc })
+      end
+    end
+  end
+  return self
+end
+
+--- Opens the graph of a session.
+---@param id string
+function M.open(id)
+  local self = by_session[id]
+  local shown = self and vim.fn.win_findbuf(self.buf)[1]
+  if shown then
+    return vim.api.nvim_set_current_win(shown)
+  end
+  self = self or make(sessions.get(id))
+  window.show(self.buf)
+  if self.view or self.session.info then
+    self:load()
+  end
+end
+
+--- Returns the row at the cursor, or nil.
+---@return convls.protocol.GraphRow?
+function Graph:row()
+  return self.drawing and self.drawing.rows[vim.api.nvim_win_get_cursor(0)[1]]
+end
+
+--- Asks for what is new. What is asked for meanwhile is asked for once after it.
+---@param whole? boolean whether the window is another one than before
+function Graph:load(whole)
+  self.whole = self.whole or whole
+  if self.loading then
+    self.again = true
+    return
+  end
+  self.loading, self.again = true, false
+  local since = not self.whole and self.view and self.view.revision or nil
+  self.whole = false
+  server.request("convls/graph/get", {
+    session_id = self.session.id,
+    expanded = #self.expanded > 0 and self.expanded or nil,
+    around = self.around,
+    reads_of = self.reads_of,
+    limit = M.LIMIT,
+    since = since,
+    covers = "count",
+  }, function(err, view)
+    self.loading = false
+    if not vim.api.nvim_buf_is_valid(self.buf) or not by_buf[self.buf] then
+      return
+    end
+    local code = errors.code(err)
+    if code == "unknown_node" and (self.around or self.reads_of or #self.expanded > 0) then
+      -- What the window hung on was deleted.
+      self.around, self.reads_of, self.expanded = nil, nil, {}
+      return self:load(true)
+    elseif err then
+      if code ~= errors.SERVER_LOST then
+        errors.show(err, "reading the graph")
+      end
+    elseif not self:take(view) then
+      self.whole, self.again = true, true
+    end
+    if self.again then
+      self:load()
+    end
+  end)
+end
+
+--- Takes an answer in, and draws. Returns false where it does not fit what is there.
+---@param view convls.protocol.GraphView
+---@return boolean
+function Graph:take(view)
+  if view.changed == "none" and self.view then
+    self.view.revision = view.revision
+    return true
+  elseif view.changed == "rows" and self.view then
+    local rows, at = self.view.rows, {}
+    for i, row in ipairs(rows) do
+      at[row.id] = i
+    end
+    for _, row in ipairs(view.rows) do
+      if at[row.id] then
+        rows[at[row.id]] = row
+      elseif #rows == 0 or row.row > rows[#rows].row then
+        rows[#rows + 1] = row
+        at[row.id] = #rows
+      else
+        return false -- where it stands among those of its slot is the server's to say
+      end
+    end
+    local function key(edge)
+      return table.concat({ edge.from, edge.to, edge.style }, " ")
+    end
+    local edges, place = self.view.edges, {}
+    for i, edge in ipairs(edges) do
+      place[key(edge)] = i
+    end
+    for _, edge in ipairs(view.edges) do
+      edges[place[key(edge)] or #edges + 1] = edge
+    end
+    view.rows, view.edges = rows, edges
+  end
+  self.view = view
+  self:draw()
+  return true
+end
+
+function Graph:draw()
+  -- The cursors stay on their nodes, and these where they are on the screen.
+  local held = {}
+  for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
+    local saved = vim.api.nvim_win_call(win, vim.fn.winsaveview)
+    local row = self.drawing and self.drawing.rows[saved.lnum]
+    held[win] = { saved, row and row.id, row and row.row }
+  end
+  local first = not self.drawing
+  local drawing = draw.draw(self.view)
+  self.drawing = drawing
+  vim.bo[self.buf].modifiable = true
+  vim.api.nvim_buf_set_lines(self.buf, 0, -1, false, drawing.lines)
+  vim.bo[self.buf].modifiable = false
+  vim.api.nvim_buf_clear_namespace(self.buf, ns, 0, -1)
+  for i, spans in ipairs(drawing.spans) do
+    for _, span in ipairs(spans) do
+      vim.api.nvim_buf_set_extmark(self.buf, ns, i - 1, span[1], { end_col = span[2], hl_group = span[3] })
+    end
+  end
+  for win, was in pairs(held) do
+    local line = self:line_of(was[2], was[3])
+    if first or not line then
+      line = self:line_of_head() or #drawing.lines
+    end
+    local saved = was[1]
+    -- Nothing is scrolled away that there is room for.
+    local most = math.max(1, #drawing.lines - vim.api.nvim_win_get_height(win) + 1)
+    saved.topline = math.max(1, math.min(saved.topline + line - saved.lnum, most))
+    saved.lnum = line
+    vim.api.nvim_win_call(win, function()
+      vim.fn.winrestview(saved)
+    end)
+  end
+end
+
+--- Returns the line of a node. Where that is no row any more, it is the next one after its slot.
+function Graph:line_of(id, slot)
+  if not id then
+    return nil
+  end
+  local near
+  for i = 1, #self.drawing.lines do
+    local row = self.drawing.rows[i]
+    if row and row.id == id then
+      return i
+    elseif row and slot and not near and row.row >= slot then
+      near = i
+    end
+  end
+  return near
+end
+
+function Graph:line_of_head()
+  for i, row in pairs(self.drawing.rows) do
+    if row.is_head then
+      return i
+    end
+  end
+end
+
+--- Asks for the window around the cursor, if that is near an end beyond which there is more.
+function Graph:page()
+  local view, row = self.view, self:row()
+  if not view or self.loading then
+    return
+  end
+  local line = vim.api.nvim_win_get_cursor(0)[1]
+  local above = (view.before or "") ~= "" and line <= MARGIN
+  local below = (view.after or "") ~= "" and line > #self.drawing.lines - MARGIN
+  if not (above or below) then
+    return
+  end
+  row = row or view.rows[above and 1 or #view.rows]
+  if row and row.id ~= self.around then
+    self.around = row.id
+    self:load(true)
+  end
+end
+
+--- Asks for everything anew.
+function Graph:refresh()
+  self:load(true)
+end
+
+--- Shows what a summary stands for or what a message called, or folds that away again.
+function Graph:toggle()
+  local row = self:row()
+  if not row then
+    return
+  end
+  local id = row.id
+  if row.ghost and (row.covered_by or "") ~= "" then
+    id = row.covered_by
+  elseif (row.tier or 0) > 0 then
+    -- A call folds into the chain node that stands above it.
+    for i = vim.api.nvim_win_get_cursor(0)[1], 1, -1 do
+      local above = self.drawing.rows[i]
+      if above and (above.tier or 0) == 0 and above.kind ~= "summary" then
+        id = above.id
+        break
+      end
+    end
+  elseif row.kind ~= "summary" and (row.calls or 0) == 0 then
+    return vim.notify("convls: nothing is folded here", vim.log.levels.WARN)
+  end
+  for i, expanded in ipairs(self.expanded) do
+    if expanded == id then
+      table.remove(self.expanded, i)
+      local line = self:line_of(id)
+      if line then
+        vim.api.nvim_win_set_cursor(0, { line, 0 })
+      end
+      return self:load(true)
+    end
+  end
+  self.expanded[#self.expanded + 1] = id
+  self:load(true)
+end
+
+--- Marks what a reply, a call or a summary has read, or takes the marks away.
+function Graph:reads()
+  local row = self:row()
+  if row then
+    self.reads_of = self.reads_of ~= row.id and row.id or nil
+    self:load(true)
+  end
+end
+
+--- Shows the node at the cursor in a float, with what it read.
+function Graph:hover()
+  local row = self:row()
+  if not row then
+    return
+  end
+  server.request(
+    "convls/node/get",
+    { session_id = self.session.id, node_id = row.id, include = { "content", "reads" }, max_bytes = 20000 },
+    function(err, node)
+      if err then
+        return errors.show(err, "reading the node")
+      end
+      local render = require("convls.chat.render")
+      local lines = { ("**%s** `%s`"):format(node.kind, node.id) }
+      local facts = { draw.clean(node.created_at:sub(1, 16):gsub("T", " ")) }
+      if node.model and node.model ~= "" then
+        facts[#facts + 1] = draw.clean(node.model)
+      end
+      if (row.tokens or 0) > 0 then
+        facts[#facts + 1] = render.short(row.tokens) .. " tokens"
+      end
+      facts[#facts + 1] = render.cost(node.usage)
+      facts[#facts + 1] = node.status
+      lines[#lines + 1] = table.concat(facts, " · ")
+      if node.reads and #node.reads > 0 then
+        local known, named = {}, 0
+        for _, other in ipairs(self.view.rows) do
+          known[other.id] = other
+        end
+        lines[#lines + 1] = ("It read %d nodes:"):format(#node.reads)
+        for i = #node.reads, 1, -1 do
+          local other = known[node.reads[i]]
+          if other and named < 8 then
+            named = named + 1
+            local text = vim.fn.strcharpart(draw.clean(other.preview or ""), 0, 50)
+            lines[#lines + 1] = ("- %s: %s"):format(other.kind, text)
+          end
+        end
+      end
+      lines[#lines + 1] = ""
+      for _, part in ipairs(node.content or {}) do
+        if part.text then
+          vim.list_extend(lines, vim.split(part.text, "\n", { plain = true }))
+        end
+      end
+      vim.lsp.util.open_floating_preview(lines, "markdown", {
+        border = "rounded",
+        max_width = 80,
+        max_height = 20,
+        focus_id = "convls.hover",
+      })
+    end
+  )
+end
+
+return M

@@ -1,0 +1,343 @@
+--- The connection: finds the program, starts it once for this Neovim, speaks the
+--- handshake, and carries requests and what the server sends.
+---
+--- It is a client of vim.lsp, so that `:checkhealth vim.lsp`, the log and
+--- vim.lsp.config() work as for any server. Below it stands a transport of our own
+--- over vim.lsp.rpc: vim.lsp has no place where a refused handshake can be told in
+--- other words than those of a stack trace, and convls refuses it for reasons that a
+--- person can do something about (a store that another process has).
+local bus = require("convls.bus")
+local config = require("convls.config")
+local errors = require("convls.errors")
+local protocol = require("convls.protocol")
+
+local M = {}
+
+---@class convls.Waiting
+---@field method string
+---@field params table
+---@field callback fun(err?: convls.Error, result?: any)
+
+---@alias convls.ServerState "off"|"starting"|"ready"
+
+local state = "off" ---@type convls.ServerState
+local client_id ---@type integer?
+local capability ---@type convls.protocol.Capability?
+-- Requests that were made before the handshake was over.
+local waiting = {} ---@type convls.Waiting[]
+-- Callbacks of requests that are on their way: vim.lsp forgets them when a server dies.
+local asked = {} ---@type table<integer, fun(err?: convls.Error, result?: any)>
+local serial = 0
+local deaths = {} ---@type integer[] when the server died last, in ms
+local last_failure ---@type string?
+
+--- Returns the folder that the plugin is in: editors/neovim of a checkout, or what a
+--- plugin manager made of it.
+---@return string
+function M.plugin_dir()
+  local here = debug.getinfo(1, "S").source:sub(2)
+  return vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(here, ":p"))))
+end
+
+--- Returns the server's command line, and where it was found.
+---@return string[]? argv
+---@return string source, or without argv what was looked for
+function M.find()
+  local cmd = config.get().cmd
+  if cmd then
+    local argv = type(cmd) == "table" and vim.deepcopy(cmd) or {
+      cmd --[[@as string]],
+    }
+    argv[1] = vim.fn.expand(argv[1])
+    if vim.fn.executable(argv[1]) == 1 then
+      return argv, "the setting cmd"
+    end
+    return nil, ("the setting cmd names %s, which can not be executed"):format(argv[1])
+  end
+  if vim.fn.executable("convls") == 1 then
+    return { vim.fn.exepath("convls") }, "PATH"
+  end
+  local root = vim.fs.dirname(vim.fs.dirname(M.plugin_dir()))
+  local built = root .. "/bin/convls" .. (vim.fn.has("win32") == 1 and ".exe" or "")
+  if vim.fn.executable(built) == 1 then
+    return { built }, "the checkout"
+  end
+  if vim.fn.filereadable(root .. "/go.mod") == 1 then
+    return nil, ("there is no convls on PATH, and %s is not built: run make build in %s"):format(built, root)
+  end
+  return nil, "there is no convls on PATH: install it (README, Try it), or set cmd"
+end
+
+local function fail_all(err)
+  local lost, queued = asked, waiting
+  asked, waiting = {}, {}
+  for _, callback in pairs(lost) do
+    callback(err)
+  end
+  for _, request in ipairs(queued) do
+    request.callback(err)
+  end
+end
+
+--- The server has gone, or has refused to serve.
+---@param err convls.Error
+local function lost(err)
+  state, client_id, capability = "off", nil, nil
+  last_failure = errors.text(err)
+  fail_all(err)
+  bus.emit(bus.SERVER, "lost", err)
+end
+
+local function died(code, signal)
+  local how = signal ~= 0 and ("signal %d"):format(signal) or ("exit code %d"):format(code)
+  local err = errors.new(errors.SERVER_LOST, "the server has ended (" .. how .. ")")
+  local log = vim.lsp.log and vim.lsp.log.get_filename and vim.lsp.log.get_filename() or vim.lsp.get_log_path()
+  local now = vim.uv.now()
+  deaths = vim.tbl_filter(function(at)
+    return now - at < 60000
+  end, deaths)
+  deaths[#deaths + 1] = now
+  lost(err)
+  bus.autocmd("ConvlsServerLost", { code = code, signal = signal })
+  local again = config.get().restart == "auto" and #deaths <= 3
+  if again then
+    vim.notify("convls: " .. err.message .. "; it is started again", vim.log.levels.WARN)
+    M.start()
+    return
+  end
+  vim.notify("convls: " .. errors.text(err) .. ". What it said is in " .. log, vim.log.levels.ERROR)
+end
+
+--- Starts the program below a transport that sees the handshake and the end.
+local function transport(argv)
+  return function(dispatchers)
+    local meant, refused = false, false
+    local on_exit = dispatchers.on_exit
+    local rpc
+    rpc = vim.lsp.rpc.start(
+      argv,
+      vim.tbl_extend("force", dispatchers, {
+        on_exit = function(code, signal)
+          vim.schedule(function()
+            if vim.v.exiting ~= vim.NIL or refused then
+              return
+            end
+            if meant then
+              lost(errors.new(errors.SERVER_LOST, "the server was stopped"))
+            else
+              died(code, signal)
+            end
+          end)
+          -- We tell of it ourselves; vim.lsp tells only of ends that are not in order.
+          on_exit(0, 0)
+        end,
+      })
+    )
+    local request, notify, terminate = rpc.request, rpc.notify, rpc.terminate
+    rpc.request = function(method, params, callback, replied)
+      if method ~= "initialize" then
+        return request(method, params, callback, replied)
+      end
+      return request(method, params, function(err, result)
+        if not err then
+          return callback(nil, result)
+        end
+        refused = true
+        terminate()
+        lost(err)
+        vim.notify("convls: " .. errors.text(err, "starting the server"), vim.log.levels.ERROR)
+      end, replied)
+    end
+    rpc.notify = function(method, params)
+      meant = meant or method == "exit"
+      return notify(method, params)
+    end
+    rpc.terminate = function()
+      meant = true
+      return terminate()
+    end
+    return rpc
+  end
+end
+
+local function send(request)
+  local client = client_id and vim.lsp.get_client_by_id(client_id)
+  if not client then
+    return request.callback(errors.new(errors.SERVER_LOST, "the server has ended"))
+  end
+  serial = serial + 1
+  local id = serial
+  asked[id] = request.callback
+  local function answered(err, result)
+    local callback = asked[id]
+    asked[id] = nil
+    if callback then
+      callback(err, result)
+    end
+  end
+  local ok
+  if vim.fn.has("nvim-0.11") == 1 then
+    ok = client:request(request.method, request.params, answered)
+  else
+    ok = client.request(request.method, request.params, answered)
+  end
+  if not ok and asked[id] then
+    answered(errors.new(errors.SERVER_LOST, "the server has ended"))
+  end
+end
+
+local function ready(client, result)
+  local experimental = (result.capabilities or {}).experimental or {}
+  capability = experimental.convls
+  if not capability then
+    vim.notify("convls: the program that was started is no convls; see :checkhealth convls", vim.log.levels.ERROR)
+    return client.stop()
+  end
+  state, client_id, last_failure = "ready", client.id, nil
+  local queued = waiting
+  waiting = {}
+  for _, request in ipairs(queued) do
+    send(request)
+  end
+  bus.emit(bus.SERVER, "ready", capability)
+  bus.autocmd("ConvlsReady", { client_id = client.id })
+end
+
+--- Returns what vim.lsp starts: also what lsp/convls.lua is.
+---@param argv? string[]
+---@return vim.lsp.ClientConfig
+function M.config(argv)
+  argv = argv or M.find()
+  local capabilities = vim.lsp.protocol.make_client_capabilities()
+  capabilities.experimental = {
+    convls = { protocol_version = protocol.version, min = protocol.min },
+  }
+  -- Lua can not tell an empty list from an empty object.
+  local settings = config.get().settings
+  return {
+    name = "convls",
+    cmd = argv and transport(argv) or { "convls" },
+    filetypes = { "convls" },
+    capabilities = capabilities,
+    init_options = next(settings) and settings or vim.empty_dict(),
+    reuse_client = function(client)
+      return client.name == "convls"
+    end,
+    on_init = ready,
+    handlers = {
+      ["convls/event"] = function(_, event)
+        bus.emit(event.session_id, "event", event)
+        bus.emit(bus.STORE, "event", event)
+      end,
+      ["convls/delta"] = function(_, delta)
+        bus.emit(delta.session_id, "delta", delta)
+      end,
+      ["convls/reset"] = function(_, reset)
+        bus.emit(reset.session_id or bus.STORE, "reset", reset)
+      end,
+    },
+  }
+end
+
+--- Starts the server if it does not run. Requests may be made at once.
+function M.start()
+  if state ~= "off" then
+    return
+  end
+  local argv, source = M.find()
+  if not argv then
+    local err = errors.new(errors.NO_SERVER, source)
+    last_failure = errors.text(err)
+    fail_all(err)
+    return errors.show(err)
+  end
+  state = "starting"
+  local wanted = M.config(argv)
+  if vim.fn.has("nvim-0.11") == 1 then
+    -- What people say with vim.lsp.config("convls", {...}) counts, but for how it is started.
+    local theirs = vim.lsp.config["convls"] or {}
+    wanted = vim.tbl_deep_extend("force", theirs, wanted)
+    wanted.root_markers, wanted.filetypes = nil, nil
+    wanted.root_dir = vim.fn.getcwd()
+    -- Never one that there was before: it may be on its way out.
+    client_id = vim.lsp.start(wanted, {
+      attach = false,
+      reuse_client = function()
+        return false
+      end,
+    })
+  else
+    wanted.root_dir = vim.fn.getcwd()
+    client_id = vim.lsp.start_client(wanted)
+  end
+  if not client_id then
+    lost(errors.new(errors.NO_SERVER, ("%s, from %s, could not be started"):format(argv[1], source)))
+    return vim.notify("convls: " .. last_failure, vim.log.levels.ERROR)
+  end
+end
+
+--- Sends a request, and starts the server first where it does not run.
+---@param method convls.protocol.Method
+---@param params table
+---@param callback fun(err?: convls.Error, result?: any) called once, on the main loop
+function M.request(method, params, callback)
+  local request = { method = method, params = next(params) and params or vim.empty_dict(), callback = callback }
+  if state == "ready" then
+    return send(request)
+  end
+  waiting[#waiting + 1] = request
+  M.start()
+end
+
+--- Returns a request_id: with it a change is made once, however often it is sent.
+---@return string
+function M.request_id()
+  serial = serial + 1
+  return ("nvim-%d-%s-%d"):format(vim.uv.os_getpid(), tostring(vim.uv.hrtime()), serial)
+end
+
+--- Stops the server, if it runs, and calls `after` when it has gone.
+---@param after? fun()
+function M.stop(after)
+  local client = client_id and vim.lsp.get_client_by_id(client_id)
+  if not client or state == "off" then
+    if after then
+      after()
+    end
+    return
+  end
+  if after then
+    local off
+    off = bus.on(bus.SERVER, function(what)
+      if what == "lost" then
+        off()
+        vim.schedule(after)
+      end
+    end)
+  end
+  if vim.fn.has("nvim-0.11") == 1 then
+    client:stop()
+  else
+    client.stop()
+  end
+end
+
+--- Starts the server anew, or for the first time.
+function M.restart()
+  deaths = {}
+  M.stop(M.start)
+end
+
+--- Returns the state of the connection, for `:checkhealth` and status lines.
+---@return { state: convls.ServerState, capability?: convls.protocol.Capability, failure?: string }
+function M.status()
+  return { state = state, capability = capability, failure = last_failure }
+end
+
+--- Returns the name of this connection in the origin of events, or nil.
+---@return string?
+function M.client_id()
+  return capability and capability.client_id
+end
+
+return M
