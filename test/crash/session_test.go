@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 	"convls/protocol"
 	"convls/test/editor"
 )
+
+// replayed is how many events a subscription replays at most.
+const replayed = 1_000
 
 // session is a session and what the server has said of it.
 type session struct {
@@ -64,18 +68,30 @@ func newSession(k *killer) *session {
 }
 
 // follow subscribes to the session from its beginning and returns the events that
-// there are.
-func (s *session) follow() []protocol.Event {
+// there are; false if they are more than a subscription replays.
+func (s *session) follow() (events []protocol.Event, all bool) {
 	r := editor.Ask[protocol.SubscribeResult](s.ed, protocol.MethodSessionSubscribe, protocol.SubscribeParams{SessionID: s.id, After: s.first})
 	if r.Reset {
-		s.t.Fatalf("the events of session %s are not replayed from its beginning", s.id)
+		if n := s.number(r.Cursor) - s.number(s.first); n <= replayed {
+			s.t.Fatalf("the %d events of session %s are not replayed from its beginning", n, s.id)
+		}
+		return nil, false
 	}
-	var events []protocol.Event
 	s.ed.Await("the events of session "+s.id, func(seen *editor.Seen) bool {
 		events = slices.Clone(seen.Events[s.id])
 		return r.Cursor == s.first || len(events) > 0 && events[len(events)-1].Cursor == r.Cursor
 	})
-	return events
+	return events, true
+}
+
+// number returns the number of the event that a cursor names.
+func (s *session) number(cursor string) int {
+	_, digits, _ := strings.Cut(cursor, ".")
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		s.t.Fatalf("cursor %q names no event: %v", cursor, err)
+	}
+	return n
 }
 
 // work makes random changes, one after the other, until the server is gone.
