@@ -213,10 +213,39 @@ func (e *Engine) List(r *store.Reader) (*protocol.CompactionListResult, error) {
 		out.Summaries = append(out.Summaries, s)
 	}
 	slices.Reverse(out.Summaries)
+	out.Undo, out.Redo = steps(out.Summaries)
 	if running := e.Running(r.SessionID()); len(running) > 0 {
 		out.Running = &running[0]
 	}
 	return out, nil
+}
+
+// steps returns the moves from the summary that applies, of summaries that are listed
+// newest first. A summary leads back to the one that it was made from, and forward to
+// the newest of those made from it; without one, forward leads to the first of the
+// newest chain. What is void is passed over.
+func steps(summaries []protocol.SummaryInfo) (undo, redo *protocol.SummaryStep) {
+	present := map[string]bool{"": true}
+	now := ""
+	for _, s := range summaries {
+		present[s.SummaryID] = !s.Void
+		if s.Applies {
+			now = s.SummaryID
+		}
+	}
+	for _, s := range summaries {
+		previous := ""
+		if s.Provenance != nil && present[s.Provenance.PreviousID] {
+			previous = s.Provenance.PreviousID
+		}
+		switch {
+		case s.Applies:
+			undo = &protocol.SummaryStep{SummaryID: previous, Covered: s.Covered}
+		case redo == nil && !s.Void && previous == now:
+			redo = &protocol.SummaryStep{SummaryID: s.SummaryID, Covered: s.Covered}
+		}
+	}
+	return undo, redo
 }
 
 func describe(r *store.Reader, seq store.Seq, head store.Skeleton) (protocol.SummaryInfo, error) {

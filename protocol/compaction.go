@@ -200,8 +200,22 @@ type CompactionListResult struct {
 	Policy          string        `json:"policy"`
 	Summaries       []SummaryInfo `json:"summaries"`
 	ActiveSummaries []string      `json:"active_summaries"`
+	// Undo and Redo are what convls/compaction/activate takes to go a step back, or
+	// forward, from the summary that stands in the view of HEAD. Left out where there
+	// is no such step.
+	Undo *SummaryStep `json:"undo,omitzero"`
+	Redo *SummaryStep `json:"redo,omitzero"`
 	// Running is the run that is under way.
 	Running *RunningCompaction `json:"running,omitzero"`
+}
+
+// SummaryStep is a move from one summary to another.
+type SummaryStep struct {
+	// SummaryID is what stands after it; empty for none: every message is read again.
+	SummaryID string `json:"summary_id,omitzero"`
+	// Covered is how many chain nodes the summary stands for that is taken back, or
+	// taken up.
+	Covered int64 `json:"covered"`
 }
 
 // RunningCompaction is a compaction that is under way.

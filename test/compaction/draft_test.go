@@ -290,8 +290,28 @@ func TestUndo(t *testing.T) {
 					t.Error("more than the choice was written")
 				}
 			}
+			// The list tells where undo and redo lead: "-" for nowhere, "" for no summary.
+			steps := func(undo, redo string) {
+				t.Helper()
+				to := func(s *protocol.SummaryStep) string {
+					if s == nil {
+						return "-"
+					}
+					return s.SummaryID
+				}
+				l := c.list()
+				if to(l.Undo) != undo || to(l.Redo) != redo {
+					t.Errorf("undo and redo lead to %q and %q, want %q and %q", to(l.Undo), to(l.Redo), undo, redo)
+				}
+				if l.Undo != nil && undo == first.SummaryID && l.Undo.Covered != second.Covered {
+					t.Errorf("undo takes back %d messages, want %d", l.Undo.Covered, second.Covered)
+				}
+			}
+			steps(first.SummaryID, "-")
 			activate(first.SummaryID, one)
+			steps("", second.SummaryID)
 			activate(nil, ids(c.raw("")))
+			steps("-", first.SummaryID)
 			activate(second.SummaryID, two)
 			if why := c.open().AutoCompaction; why != "" {
 				t.Errorf("after a redo automatic compaction does not run: %s", why)

@@ -182,19 +182,14 @@ func prepareUndoCompact(s *state, arg string) (job, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		now, ok := standing(l)
-		if !ok {
+		if l.Undo == nil {
 			return outcome{}, errors.New("no summary stands here: there is nothing to undo")
 		}
-		before := ""
-		if now.Provenance != nil {
-			before = usable(l, now.Provenance.PreviousID)
-		}
-		if err := activate(ctx, c, id, before); err != nil {
+		if err := activate(ctx, c, id, l.Undo.SummaryID); err != nil {
 			return outcome{}, err
 		}
-		if before == "" {
-			return outcome{say: fmt.Sprintf("undone: the model reads the %s again; /redo-compact takes the summary up again", count(now.Covered, "message")) + autoWaits}, nil
+		if l.Undo.SummaryID == "" {
+			return outcome{say: fmt.Sprintf("undone: the model reads the %s again; /redo-compact takes the summary up again", count(l.Undo.Covered, "message")) + autoWaits}, nil
 		}
 		return outcome{say: "undone: the summary before stands again; /redo-compact goes forward" + autoWaits}, nil
 	}), nil
@@ -212,14 +207,6 @@ func standing(l *protocol.CompactionListResult) (protocol.SummaryInfo, bool) {
 	return l.Summaries[i], true
 }
 
-// usable returns the id if that summary can stand, else "".
-func usable(l *protocol.CompactionListResult, id string) string {
-	if slices.ContainsFunc(l.Summaries, func(s protocol.SummaryInfo) bool { return s.SummaryID == id && !s.Void }) {
-		return id
-	}
-	return ""
-}
-
 // prepareRedoCompact takes up the summary that came after the present one.
 func prepareRedoCompact(s *state, arg string) (job, error) {
 	if err := s.needSession(); err != nil {
@@ -234,40 +221,20 @@ func prepareRedoCompact(s *state, arg string) (job, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		now, _ := standing(l)
-		next, ok := following(l, now.SummaryID)
-		if !ok {
+		if l.Redo == nil {
 			return outcome{}, errors.New("there is no later summary to take up")
 		}
-		if err := activate(ctx, c, id, next.SummaryID); err != nil {
+		if err := activate(ctx, c, id, l.Redo.SummaryID); err != nil {
 			return outcome{}, err
 		}
 		where := "stands again"
-		if l, err := summaries(ctx, c, id); err == nil {
-			if now, ok := standing(l); !ok || now.SummaryID != next.SummaryID {
+		if after, err := summaries(ctx, c, id); err == nil {
+			if now, ok := standing(after); !ok || now.SummaryID != l.Redo.SummaryID {
 				where = "is taken up again; it stands on another branch than this"
 			}
 		}
-		return outcome{say: fmt.Sprintf("the summary of %s %s", count(next.Covered, "message"), where)}, nil
+		return outcome{say: fmt.Sprintf("the summary of %s %s", count(l.Redo.Covered, "message"), where)}, nil
 	}), nil
-}
-
-// following returns the summary that was made from the one with this id; of
-// several the newest. Without a present one it is the first of the newest chain.
-func following(l *protocol.CompactionListResult, id string) (protocol.SummaryInfo, bool) {
-	for _, s := range l.Summaries { // newest first
-		if s.Void || s.SummaryID == id {
-			continue
-		}
-		previous := ""
-		if s.Provenance != nil {
-			previous = usable(l, s.Provenance.PreviousID)
-		}
-		if previous == id {
-			return s, true
-		}
-	}
-	return protocol.SummaryInfo{}, false
 }
 
 func prepareSummary(s *state, arg string) (job, error) {

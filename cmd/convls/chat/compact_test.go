@@ -3,8 +3,6 @@ package chat
 import (
 	"strings"
 	"testing"
-
-	"convls/protocol"
 )
 
 func TestReadCompactArgs(t *testing.T) {
@@ -55,17 +53,5 @@ func TestPlainCompacts(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("stdout:\n%s\nstderr:\n%s", out, errs)
-	}
-}
-
-func TestFollowing(t *testing.T) {
-	info := func(id, previous string, void bool) protocol.SummaryInfo {
-		return protocol.SummaryInfo{SummaryID: id, Void: void, Provenance: &protocol.Provenance{PreviousID: previous}}
-	}
-	l := &protocol.CompactionListResult{Summaries: []protocol.SummaryInfo{info("d", "c", true), info("c", "a", false), info("b", "a", false), info("a", "", false)}}
-	for id, want := range map[string]string{"": "a", "a": "c", "b": "", "c": ""} {
-		if got, _ := following(l, id); got.SummaryID != want {
-			t.Errorf("after %q comes %q, want %q", id, got.SummaryID, want)
-		}
 	}
 }

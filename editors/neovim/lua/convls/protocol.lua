@@ -32,7 +32,7 @@
 ---@field session_id string
 ---@field tip? string
 ---@field branch? string
----@field confirm? boolean
+---@field confirm? boolean `confirm` says that the person knows what goes, even if that is only the name.
 ---@field cancel? boolean `cancel` stops running turns inside the branch first; without it they are refused with `turn_running`.
 
 --- BranchDeleteResult is the reply to `convls/branch/delete`.
@@ -200,6 +200,8 @@
 ---@field policy string
 ---@field summaries convls.protocol.SummaryInfo[]
 ---@field active_summaries string[]
+---@field undo? convls.protocol.SummaryStep `undo` and `redo` are what `convls/compaction/activate` takes to go a step back, or forward, from the summary that stands in the view of HEAD. Left out where there is no such step.
+---@field redo? convls.protocol.SummaryStep `undo` and `redo` are what `convls/compaction/activate` takes to go a step back, or forward, from the summary that stands in the view of HEAD. Left out where there is no such step.
 ---@field running? convls.protocol.RunningCompaction `running` is the run that is under way.
 
 --- CompactionPreview says what a run would do. No model is called.
@@ -361,7 +363,7 @@
 ---@field cursor? string
 ---@field cause? string `expected`, `head`, `cause` and `origin` belong to `stale_head`: what the client believed, what HEAD is, and what moved it there.
 ---@field origin? convls.protocol.Origin `expected`, `head`, `cause` and `origin` belong to `stale_head`: what the client believed, what HEAD is, and what moved it there.
----@field count? integer `count` belongs to `confirm_required`: how many nodes would go.
+---@field count? integer `count` belongs to `confirm_required`: how many nodes would go. It is left out if none would: of a branch that has none by itself, only the name goes.
 ---@field retry_after_ms? integer `retry_after_ms` belongs to `provider_rate_limited` and busy.
 ---@field reason? string `reason` belongs to `provider_auth` (missing, rejected), `import_refused` and `summary_refused`.
 ---@field holder? string `holder` belongs to `store_locked`: the process that has the store.
@@ -1054,6 +1056,11 @@
 ---@class convls.protocol.SummaryParams
 ---@field session_id string
 ---@field summary_id string
+
+--- SummaryStep is a move from one summary to another.
+---@class convls.protocol.SummaryStep
+---@field summary_id? string `summary_id` is what stands after it; empty for none: every message is read again.
+---@field covered integer `covered` is how many chain nodes the summary stands for that is taken back, or taken up.
 
 --- TextDocumentContentParams are the parameters of workspace/textDocumentContent (LSP 3.18, section Text Document Content Request).
 ---@class convls.protocol.TextDocumentContentParams
