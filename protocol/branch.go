@@ -99,7 +99,8 @@ type BranchDeleteParams struct {
 	SessionID string `json:"session_id"`
 	Tip       string `json:"tip,omitzero"`
 	Branch    string `json:"branch,omitzero"`
-	Confirm   bool   `json:"confirm,omitzero"`
+	// Confirm says that the person knows what goes, even if that is only the name.
+	Confirm bool `json:"confirm,omitzero"`
 	// Cancel stops running turns inside the branch first; without it they are
 	// refused with turn_running.
 	Cancel bool `json:"cancel,omitzero"`

@@ -84,7 +84,8 @@ type ErrorData struct {
 	Cursor    string  `json:"cursor,omitzero"`
 	HeadCause string  `json:"cause,omitzero"`
 	Origin    *Origin `json:"origin,omitzero"`
-	// Count belongs to confirm_required: how many nodes would go.
+	// Count belongs to confirm_required: how many nodes would go. It is left out if none
+	// would: of a branch that has none by itself, only the name goes.
 	Count int64 `json:"count,omitzero"`
 	// RetryAfterMS belongs to provider_rate_limited and busy.
 	RetryAfterMS int64 `json:"retry_after_ms,omitzero"`

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"convls/protocol"
@@ -201,7 +202,7 @@ const maxRemovedIDs = 1_000
 
 // DeleteBranch takes a branch's exclusive part away. Without confirm it answers
 // confirm_required with the count. A name that refers to a node inside a longer
-// branch is all that such a branch has: only the name goes.
+// branch is all that such a branch has: only the name goes, and the count is 0.
 func DeleteBranch(ctx context.Context, s *Session, req Request, tip, branch string, confirm bool) (Outcome[Removed], error) {
 	return Apply(ctx, s, req, func(tx *Tx) (Removed, error) {
 		at, err := tx.target(tip, branch)
@@ -213,6 +214,9 @@ func DeleteBranch(ctx context.Context, s *Session, req Request, tip, branch stri
 			return Removed{}, err
 		}
 		if branch != "" && !isTip {
+			if !confirm {
+				return Removed{}, ConfirmRequired(0, fmt.Sprintf("the name %q", branch))
+			}
 			if err := tx.Unname(branch); err != nil {
 				return Removed{}, err
 			}
@@ -244,7 +248,14 @@ func DeleteBranch(ctx context.Context, s *Session, req Request, tip, branch stri
 // ConfirmRequired is the answer to a delete or redaction that was not confirmed:
 // how many nodes would go.
 func ConfirmRequired(count int64, what string) error {
-	e := protocol.Errorf(protocol.CodeConfirmRequired, "this takes %s away for good, %d nodes: send it again with confirm", what, count)
+	nodes := fmt.Sprintf("%d nodes", count)
+	switch count {
+	case 0:
+		nodes = "and no node"
+	case 1:
+		nodes = "1 node"
+	}
+	e := protocol.Errorf(protocol.CodeConfirmRequired, "this takes %s away for good, %s: send it again with confirm", what, nodes)
 	e.Data.Count = count
 	return e
 }

@@ -121,7 +121,12 @@ func TestMoves(t *testing.T) {
 	if _, err := Fork(ctx, sess, Request{}, u3.ID, "inside"); err != nil {
 		t.Fatal(err)
 	}
-	rm, err = DeleteBranch(ctx, sess, Request{}, "", "inside", false)
+	_, err = DeleteBranch(ctx, sess, Request{}, "", "inside", false)
+	wantCode(t, err, protocol.CodeConfirmRequired)
+	if names := read(t, sess, func(r *Reader) (map[string]Seq, error) { return r.Names() }); names["inside"] != u3.Seq {
+		t.Errorf("a delete that was not confirmed took the name away: %v", names)
+	}
+	rm, err = DeleteBranch(ctx, sess, Request{}, "", "inside", true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,6 +139,9 @@ func (s *Session) Delete(tip, branch string, confirm, cancel bool, cancelled fun
 		if branch == "" {
 			return 0, protocol.CodeInvalidParams
 		}
+		if !confirm {
+			return 0, protocol.CodeConfirmRequired // for the name alone, too
+		}
 		delete(s.Names, branch)
 		if s.Branch == branch {
 			s.Branch = ""

@@ -275,19 +275,22 @@ func prepareDelete(s *state, arg string) (job, error) {
 		if err != nil && (!ok || refused.Code != protocol.CodeConfirmRequired) {
 			return outcome{}, err
 		}
-		n := int64(0)
-		if ok {
-			n = refused.Data.Count
+		text := fmt.Sprintf("Take the name %s away? No message goes, only the name.", name)
+		if ok && refused.Data.Count > 0 {
+			text = fmt.Sprintf("Delete %s for good: %s that no other branch shares?", name, count(refused.Data.Count, "node"))
 		}
 		confirmed := p
 		confirmed.Mutation = mutation()
 		confirmed.Confirm, confirmed.Cancel = true, true
 		return outcome{question: &question{
-			text: fmt.Sprintf("Delete %s for good: %s that no other branch shares?", name, count(n, "node")),
+			text: text,
 			yes: look.after(func(ctx context.Context, c caller) (outcome, error) {
 				r, err := call[protocol.BranchDeleteResult](ctx, c, protocol.MethodBranchDelete, confirmed)
 				if err != nil {
 					return outcome{}, err
+				}
+				if r.Removed == 0 {
+					return outcome{say: "the name " + name + " is gone; the messages are as they were"}, nil
 				}
 				return outcome{say: "deleted " + count(r.Removed, "node")}, nil
 			}),

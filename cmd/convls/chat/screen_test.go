@@ -257,6 +257,22 @@ func TestScreenDeleteAsks(t *testing.T) {
 	d.keys("y")
 	d.see("deleted 1 node")
 	d.gone("‹")
+	// A branch that has no message by itself is only a name, and that is asked for too.
+	d.enter("repeat: two")
+	d.see("#3 offline")
+	d.answered()
+	d.enter("/fork #2 idea")
+	d.see("goes to the branch idea")
+	d.enter("/delete")
+	d.see("Take the name idea away? No message goes, only the name.")
+	d.keys("n")
+	d.see("nothing was changed")
+	d.enter("/delete idea")
+	d.see("Take the name idea away?")
+	d.keys("y")
+	d.see("the name idea is gone")
+	d.enter("/checkout idea")
+	d.see("there is no branch")
 }
 
 func TestScreenErrorsKeepTheText(t *testing.T) {
