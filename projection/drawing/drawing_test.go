@@ -14,26 +14,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"convls/protocol"
+	"convls/test/shapes"
 )
-
-// hostile are texts that would end an element, a string or a line, control a
-// terminal, or show something else than what is there.
-func hostile() []string {
-	return []string{
-		"</text><script>alert(1)</script>", `"];evil[label="`, `\`, `\"`, "a\nb\r\nc\u2028d", "\x1b[31mred\x1b[m", "\x1b]0;title\a", "\u202eevil\u202c", "\u200f\u061c",
-		"\x00\x01\x08\x0b\x7f\u0085\u009b31m", "\ufffe\uffff\U0001ffff", "\xff\xfe", "\xed\xa0\x80", "&amp;&#0;&nbsp;", "]]>", "<!--", "<?xml?>", "👩‍👩‍👧‍👦", "e\u0301\u20dd", strings.Repeat("W", 500),
-	}
-}
-
-// untrusted is a view with s wherever a text from outside can stand.
-func untrusted(s string) *protocol.GraphView {
-	return &protocol.GraphView{Head: s, Rows: []protocol.GraphRow{
-		{ID: s, Kind: protocol.KindUser, Status: protocol.Status(s), Preview: s, Branches: []string{s}, Model: s, IsHead: true, Error: &protocol.NodeError{Message: s}},
-		{ID: s + "2", Kind: protocol.Kind(s), Preview: s, Row: 1, Tier: 1, Caller: s},
-		{ID: s + "3", Kind: protocol.KindAttach, Preview: s, Row: 2, Source: &protocol.GraphSource{SessionID: s, NodeID: s}},
-		{ID: s + "4", Kind: protocol.KindSummary, Preview: s, Row: 3, Fold: &protocol.Fold{State: s, Count: 3}},
-	}, Edges: []protocol.GraphEdge{{From: s, To: s + "3", Style: protocol.EdgeStyle(s), ToRow: 2}, {From: s + "x", To: s + "y", FromRow: -1, ToRow: 9}}}
-}
 
 // parses reads an SVG to its end, as strictly as XML asks for.
 func parses(svg []byte) error {
@@ -64,7 +46,7 @@ func tame(text string) error {
 // checkUntrusted draws s in every format.
 func checkUntrusted(t *testing.T, s string) {
 	t.Helper()
-	view := untrusted(s)
+	view := shapes.Untrusted(s)
 	var svg, text, dot bytes.Buffer
 	if err := errors.Join(SVG(&svg, view, Options{Title: s}), Text(&text, view, Options{Width: 60, IDs: true}), DOT(&dot, view, Options{Title: s})); err != nil {
 		t.Fatal(err)
@@ -104,7 +86,7 @@ func outsideStrings(dot string) string {
 }
 
 func TestUntrustedText(t *testing.T) {
-	for _, s := range hostile() {
+	for _, s := range shapes.Hostile() {
 		checkUntrusted(t, s)
 	}
 }
@@ -132,7 +114,7 @@ func TestClean(t *testing.T) {
 }
 
 func FuzzUntrustedText(f *testing.F) {
-	for _, s := range hostile() {
+	for _, s := range shapes.Hostile() {
 		f.Add(s)
 	}
 	f.Fuzz(checkUntrusted)
@@ -140,12 +122,12 @@ func FuzzUntrustedText(f *testing.F) {
 
 // TestWidths: no line is wider than asked for, whatever is in it (fault 91).
 func TestWidths(t *testing.T) {
-	texts := append(hostile(), "データベースを選びます", "한국어 텍스트입니다", "mixed 漢字 and latin", "👍🏽👍🏿🇩🇪🇫🇷", "ﷺ and ﷽")
+	texts := append(shapes.Hostile(), "データベースを選びます", "한국어 텍스트입니다", "mixed 漢字 and latin", "👍🏽👍🏿🇩🇪🇫🇷", "ﷺ and ﷽")
 	for width := 1; width < 50; width++ {
 		for _, s := range texts {
 			for _, o := range []Options{{Width: width}, {Width: width, ASCII: true}, {Width: width, Color: true, IDs: true}} {
 				var b bytes.Buffer
-				if err := Text(&b, untrusted(s), o); err != nil {
+				if err := Text(&b, shapes.Untrusted(s), o); err != nil {
 					t.Fatal(err)
 				}
 				for l := range strings.Lines(b.String()) {
@@ -240,21 +222,7 @@ func TestSizes(t *testing.T) {
 
 // TestOddViews: what no server sends is drawn somehow, and nothing falls over it.
 func TestOddViews(t *testing.T) {
-	row := func(id string, slot int64, lane int) protocol.GraphRow {
-		return protocol.GraphRow{ID: id, Kind: protocol.KindUser, Row: slot, Lane: lane}
-	}
-	edge := func(fromRow int64, fromLane int, toRow int64, toLane int, bends ...protocol.GraphBend) protocol.GraphEdge {
-		return protocol.GraphEdge{From: fmt.Sprint("f", fromRow), To: fmt.Sprint("t", toRow), Style: protocol.EdgeChain, FromRow: fromRow, FromLane: fromLane, ToRow: toRow, ToLane: toLane, Bends: bends}
-	}
-	for name, v := range map[string]*protocol.GraphView{
-		"empty":             {},
-		"edges alone":       {Edges: []protocol.GraphEdge{edge(0, 0, 1, 0)}},
-		"negative lanes":    {Rows: []protocol.GraphRow{row("a", 1, -3)}, Edges: []protocol.GraphEdge{edge(0, -1, 2, 0), edge(0, 0, 2, -1), edge(0, 0, 9, 0, protocol.GraphBend{Row: 1, From: -1, To: 2})}},
-		"backwards":         {Rows: []protocol.GraphRow{row("a", 1, 0), row("b", 2, 0)}, Edges: []protocol.GraphEdge{edge(9, 0, 2, 0), edge(2, 0, 1, 0), edge(-2, 0, -1, 0), {From: "b", To: "a", ToRow: 1, FromRow: 2}}},
-		"ends between rows": {Rows: []protocol.GraphRow{row("a", 1, 0), row("b", 9, 1)}, Edges: []protocol.GraphEdge{edge(3, 0, 7, 1), edge(1, 0, 5, 1), edge(5, 2, 5, 0), edge(3, 4, 20, 4, protocol.GraphBend{Row: 4, From: 4, To: 2})}},
-		"arrows":            {Rows: []protocol.GraphRow{row("a", 1, 0), row("b", 2, 7)}, Edges: []protocol.GraphEdge{{From: "b", To: "a", Style: protocol.EdgeAttach, FromRow: 2, ToRow: 1}, {From: "a", To: "a", Style: protocol.EdgeAttach, FromRow: 1, ToRow: 1}, {From: "x", To: "b", Style: protocol.EdgeAttach, ToRow: 2, ToLane: 7}, {From: "a", To: "y", Style: protocol.EdgeAttach, FromRow: 1, ToRow: 9}}},
-		"two in one lane":   {Rows: []protocol.GraphRow{row("a", 1, 0), row("b", 2, 0), row("c", 3, 0)}, Edges: []protocol.GraphEdge{edge(0, 0, 3, 0), edge(0, 0, 2, 0), edge(0, 50, 2, 50), edge(0, 60, 9, 0, protocol.GraphBend{Row: 2, From: 60, To: 0})}},
-	} {
+	for name, v := range shapes.Odd() {
 		t.Run(name, func(t *testing.T) {
 			var text, svg bytes.Buffer
 			if err := errors.Join(Text(&text, v, Options{MaxLanes: 3}), SVG(&svg, v, Options{MaxLanes: 3}), DOT(io.Discard, v, Options{})); err != nil {

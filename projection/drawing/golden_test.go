@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"convls/protocol"
+	"convls/test/shapes"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -32,7 +33,7 @@ func TestGolden(t *testing.T) {
 			datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 				if d.Cmd == "view" {
 					var err error
-					if view, err = parseView(d.Input); err != nil {
+					if view, err = shapes.ParseView(d.Input); err != nil {
 						d.Fatalf(t, "%v", err)
 					}
 					d.Cmd = "text"

@@ -45,17 +45,46 @@ local ALIGNED = 12
 -- How many highlight groups the lanes take in turn.
 local PALETTE = 6
 
+-- strip takes escape sequences out: with parameters, with a string, and short ones. One
+-- that does not end takes the rest along, as it would in a terminal.
+local function strip(text)
+  local out, at = {}, 1
+  while true do
+    local escape = text:find("\27", at, true)
+    out[#out + 1] = text:sub(at, (escape or 0) - 1)
+    if not escape then
+      return table.concat(out)
+    end
+    local kind = text:sub(escape + 1, escape + 1)
+    local from, pattern = escape + 1, "^[ -/]*[0-~]?"
+    if kind == "[" then
+      from, pattern = escape + 2, "^[0-?]*[ -/]*[@-~]?"
+    elseif kind == "]" then
+      from, pattern = escape + 2, "^[^\7\27]*\7?"
+    elseif kind ~= "" and ("PX^_"):find(kind, 1, true) then
+      from, pattern = escape + 2, "^[^\27]*"
+    end
+    -- What ends a string, ESC \, is a short one of its own.
+    local _, stop = text:find(pattern, from)
+    at = stop + 1
+  end
+end
+
 --- Makes text from outside one line that is safe to show: without escape codes and
---- control characters, and without those that set the direction of text.
+--- control characters, and without those that set the direction of text. Runs of
+--- spaces become one.
 ---@param text string
 ---@return string
 function M.clean(text)
-  text = text:gsub("\27%[[0-?]*[ -/]*[@-~]", ""):gsub("\27%][^\7\27]*\7?", "")
-  text = text:gsub("\194\133", " "):gsub("\194\160", " ")
-  text = text:gsub("\226\128[\168\169\175]", " "):gsub("\226\128[\128-\138]", " "):gsub("\227\128\128", " ")
-  text = text:gsub("\226\128[\170-\174\142\143]", ""):gsub("\226\129[\166-\169]", "")
-  text = text:gsub("\216\156", ""):gsub("\239\187\191", ""):gsub("\194[\128-\159]", "")
-  text = text:gsub("%s+", " "):gsub("[%z\1-\31\127]", "")
+  if text:find("^[!-~ ]*$") and not text:find("  ", 1, true) then
+    return vim.trim(text)
+  end
+  text = strip(text)
+  text = text:gsub("\194[\133\160]", " "):gsub("\225\154\128", " "):gsub("\227\128\128", " ")
+  text = text:gsub("\226\128[\128-\138\168\169\175]", " "):gsub("\226\129\159", " ")
+  text = text:gsub("\226\128[\170-\174\142\143]", ""):gsub("\226\129[\166-\169]", ""):gsub("\216\156", "")
+  text = text:gsub("\239\187\191", ""):gsub("\239\191[\190\191]", ""):gsub("\194[\128-\159]", "")
+  text = text:gsub("[\9-\13]", " "):gsub("[%z\1-\31\127]", ""):gsub(" +", " ")
   return vim.trim(text)
 end
 
@@ -76,7 +105,7 @@ function M.fold(row)
   if row.kind ~= "summary" then
     return nil
   end
-  local state = row.void and "void" or row.superseded_summary and "superseded" or row.fold and row.fold.state or "none"
+  local state = row.void and "void" or row.superseded_summary and "superseded" or row.fold and row.fold.state or ""
   return state, row.fold and row.fold.count or row.covers_count or 0
 end
 
@@ -90,7 +119,7 @@ local fold_texts = {
 
 local function fold_text(row)
   local state, count = M.fold(row)
-  if not state then
+  if (state or "") == "" then
     return ""
   end
   return (fold_texts[state] or "(%s)"):format(counted(count, "message"))
@@ -144,8 +173,9 @@ local function layout(view)
     self.rows[i - 1], self.index[row.id] = row, i - 1
     self.highest = math.max(self.highest, row.lane)
   end
-  self.unsent = view.passing or 0
+  self.unsent = 0
   if self.count > 0 then
+    self.unsent = view.passing or 0
     for _, edge in ipairs(view.edges) do
       self:add(edge)
     end
@@ -168,7 +198,20 @@ function Layout:slot(slot)
   return low
 end
 
+-- misplaced reports whether an edge has a lane that there can not be.
+local function misplaced(edge)
+  for _, bend in ipairs(edge.bends or {}) do
+    if bend.from < 0 or bend.to < 0 then
+      return true
+    end
+  end
+  return edge.from_lane < 0 or edge.to_lane < 0
+end
+
 function Layout:add(edge)
+  if misplaced(edge) then
+    return
+  end
   local from, to = self.index[edge.from], self.index[edge.to]
   if not from then
     from = edge.from_row <= self.rows[0].row and -1 or self:slot(edge.from_row)
@@ -387,7 +430,7 @@ local function node_group(row)
   elseif state then
     return "ConvlsCapsule"
   end
-  return lane_group(row.lane)
+  return lane_group(math.max(row.lane, 0))
 end
 
 -- A line that is put together from pieces, each with its highlight.
@@ -404,11 +447,12 @@ local function put(out, text, group)
 end
 
 function Layout:put_lanes(out, row, cells, gaps)
-  local at = (row.tier or 0) == 0 and math.min(row.lane, M.MAX_LANES) or -1
-  local last = math.max(math.min(row.lane, M.MAX_LANES), math.min(self.columns, ALIGNED) - 1)
-  for column, cell in pairs(cells) do
+  local column = math.max(math.min(row.lane, M.MAX_LANES), 0)
+  local at = (row.tier or 0) == 0 and column or -1
+  local last = math.max(column, math.min(self.columns, ALIGNED) - 1)
+  for used, cell in pairs(cells) do
     if cell.arms ~= 0 then
-      last = math.max(last, column)
+      last = math.max(last, used)
     end
   end
   for i = 0, last do
@@ -463,8 +507,9 @@ function Layout:put_label(out, i)
   end
   local read = row.in_context and not row.ghost and not row.superseded_summary
   piece(text, not read and "ConvlsGhost" or nil)
-  if row.status ~= "sealed" and (row.status or "") ~= "" then
-    piece("(" .. M.clean(row.status) .. ")", final[row.status] and "ConvlsError" or "ConvlsRunning")
+  local status = row.status ~= "sealed" and M.clean(row.status or "") or ""
+  if status ~= "" then
+    piece("(" .. status .. ")", final[row.status] and "ConvlsError" or "ConvlsRunning")
   end
   local shown = next_row and (next_row.tier or 0) > 0 and next_row.row == row.row
   piece(calls_text(shown and 0 or row.calls or 0), "ConvlsMeta")

@@ -1,4 +1,4 @@
-package drawing
+package shapes
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"convls/protocol"
 )
 
-// parseView reads a view that is written a line a row:
+// ParseView reads a view that is written a line a row:
 //
 //	ID KIND SLOT.LANE [<PREDECESSOR] [WORD...] [| TEXT]
 //
@@ -21,7 +21,7 @@ import (
 //	below
 //	passing COUNT
 //	edge FROM STYLE TO SLOT.LANE SLOT.LANE [BEND...]
-func parseView(text string) (*protocol.GraphView, error) {
+func ParseView(text string) (*protocol.GraphView, error) {
 	v := &protocol.GraphView{Revision: 7, Changed: protocol.GraphAll}
 	seen := map[string]protocol.GraphRow{}
 	for l := range strings.Lines(text) {
