@@ -66,6 +66,9 @@ func Graph(r *store.Reader, w GraphWindow) (*protocol.GraphView, error) {
 		out.After = items[len(items)-1].node.ID
 	}
 	for _, it := range items {
+		if it.node.Kind == protocol.KindAttach && changed != nil {
+			changed[it.node.ID] = true // a name can have moved towards its source, or away
+		}
 		if out.Changed == protocol.GraphRows && !changed[it.node.ID] {
 			continue
 		}

@@ -68,8 +68,7 @@ func (g *grapher) chainRow(row *protocol.GraphRow, s store.Skeleton, content *st
 		row.Actions = append(row.Actions, foldAction(g.expanded[s.ID]))
 	}
 	if content.Source != nil {
-		row.Source = &protocol.GraphSource{SessionID: content.Source.SessionID, NodeID: content.Source.NodeID}
-		row.Preview, err = g.sourcePreview(*content.Source)
+		row.Source, row.Preview, err = sourceOf(g.Reader, *content.Source, content.Parts)
 	}
 	return err
 }
@@ -85,25 +84,6 @@ func (g *grapher) standing(row *protocol.GraphRow, s store.Skeleton) error {
 		row.CoveredBy = g.sub.Summary.ID
 	}
 	return err
-}
-
-// sourcePreview returns the preview of what an attach node points at: "" if that is in
-// another session, or gone.
-func (g *grapher) sourcePreview(src store.Source) (string, error) {
-	if src.SessionID != g.SessionID() {
-		return "", nil
-	}
-	s, err := g.Lookup(src.NodeID)
-	if err == nil {
-		var content *store.Content
-		if content, err = g.Content(s.Seq); err == nil {
-			return previewOf(s, content), nil
-		}
-	}
-	if isDamage(err) {
-		return "", nil
-	}
-	return "", err
 }
 
 // maxCallCount is where the calls of a node are not counted any further.

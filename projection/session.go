@@ -135,6 +135,10 @@ func branch(r *store.Reader, seq store.Seq, name string) (protocol.Branch, error
 	}
 	if content, err := r.Content(seq); err == nil { // a damaged tip is still a tip
 		b.Preview = Preview(content.Parts)
+		if content.Source != nil {
+			_, b.Preview, err = sourceOf(r, *content.Source, content.Parts)
+			return b, err
+		}
 	}
 	return b, nil
 }

@@ -243,6 +243,11 @@ func (t *transcriber) row(s store.Skeleton) (protocol.Row, error) {
 	if s.Kind == protocol.KindSummary {
 		return t.summaryRow(row)
 	}
+	if content.Source != nil {
+		if row.Source, row.Preview, err = sourceOf(t.Reader, *content.Source, content.Parts); err != nil {
+			return row, err
+		}
+	}
 	if s.Kind.OnChain() {
 		if row.OnHead, err = t.IsAncestor(s, t.current); err != nil {
 			return row, err

@@ -80,7 +80,8 @@ type GraphRow struct {
 	Kind   Kind   `json:"kind"`
 	Role   string `json:"role"`
 	Status Status `json:"status"`
-	// Preview is the beginning of the text on one line, 200 characters at most.
+	// Preview is the beginning of the text on one line, 200 characters at most; of an
+	// attach node that of its source.
 	Preview     string `json:"preview"`
 	Predecessor string `json:"predecessor,omitzero"`
 	Caller      string `json:"caller,omitzero"`
@@ -146,6 +147,16 @@ type GraphRow struct {
 type GraphSource struct {
 	SessionID string `json:"session_id"`
 	NodeID    string `json:"node_id"`
+	// Title is that of the session, if it is another one.
+	Title string `json:"title,omitzero"`
+	// Kind and Depth are the node's; Depth belongs to chain nodes.
+	Kind  Kind  `json:"kind,omitzero"`
+	Depth int64 `json:"depth,omitzero"`
+	// Branch is a name that refers to the node, or the nearest that refers to one after
+	// it; empty if there is none.
+	Branch string `json:"branch,omitzero"`
+	// Deleted says that the node is gone: the model reads that it is, and nothing else.
+	Deleted bool `json:"deleted,omitzero"`
 }
 
 // EdgeStyle says what an edge means.

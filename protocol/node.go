@@ -250,9 +250,12 @@ type Provenance struct {
 // Row is a node as a line of the transcript or of the graph.
 type Row struct {
 	Node
-	// Preview is the beginning of the text, 200 characters at most.
+	// Preview is the beginning of the text, 200 characters at most; of an attach node
+	// that of its source.
 	Preview string `json:"preview"`
-	OnHead  bool   `json:"on_head"`
+	// Source is what an attach node points at.
+	Source *GraphSource `json:"source,omitzero"`
+	OnHead bool         `json:"on_head"`
 	// InContext says that the node's content is in the context view of head.
 	InContext bool `json:"in_context"`
 	Ghost     bool `json:"ghost,omitzero"`

@@ -159,6 +159,15 @@ func (r *Reader) Close() error {
 // Cursor returns the cursor of the newest event in the picture.
 func (r *Reader) Cursor() string { return r.store.cursor(r.State.Events) }
 
+// Other takes a picture of another session of the same store. The caller closes it.
+func (r *Reader) Other(id string) (*Reader, error) {
+	s, err := r.store.Session(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Reader()
+}
+
 // SessionID returns the id of the session that is read.
 func (r *Reader) SessionID() string { return r.id }
 

@@ -150,6 +150,13 @@ func WriteNode(r *store.Reader, id string, w io.Writer) error {
 			return err
 		}
 	}
+	content, err := r.Content(s.Seq)
+	if err != nil {
+		return err
+	}
+	if err := m.attached(content.Source); err != nil {
+		return err
+	}
 	if n.Error != nil {
 		m.para("*%s*", escape(n.Error.Message))
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"convls/projection"
 	"convls/protocol"
 	"convls/store"
 )
@@ -135,6 +136,9 @@ func (m *markdown) message(seq store.Seq) error {
 		if err := m.parts(c.Parts, shown); err != nil {
 			return err
 		}
+		if err := m.attached(c.Source); err != nil {
+			return err
+		}
 		if c.Error != nil {
 			m.para("*%s*", escape(c.Error.Message))
 		}
@@ -174,6 +178,38 @@ func heading(s store.Skeleton, c *store.Content) string {
 		who += ", " + string(s.Status)
 	}
 	return who
+}
+
+// attached writes what an attach node points at: where it is, and all that it says.
+func (m *markdown) attached(src *store.Source) error {
+	if src == nil {
+		return nil
+	}
+	s, parts, err := projection.Source(m.Reader, *src)
+	if err != nil {
+		return err
+	}
+	what := "a message"
+	switch {
+	case s.Branch != "":
+		what = "branch " + s.Branch
+	case s.Depth > 0:
+		what = fmt.Sprintf("message %d of an unnamed branch", s.Depth)
+	case s.Kind == protocol.KindSummary:
+		what = "a summary"
+	}
+	if s.Title != "" {
+		what += ", of " + s.Title
+	}
+	if s.Deleted {
+		m.para("*attached: %s that was deleted*", escape(what))
+		return nil
+	}
+	if preview := projection.Preview(parts); preview != "" {
+		what += ": " + preview
+	}
+	m.fold("attached: "+what, closed(store.Text(parts)))
+	return nil
 }
 
 // parts writes content; a place of a tool call is where the tool goes.

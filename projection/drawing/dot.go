@@ -94,6 +94,9 @@ func (d dotDrawing) node(r *protocol.GraphRow) {
 		label = s
 	}
 	tags := []string{}
+	if r.Source != nil && r.Source.Deleted {
+		tags = append(tags, sourceText(r.Source, true))
+	}
 	for _, b := range r.Branches {
 		tags = append(tags, "["+clean(b)+"]")
 	}

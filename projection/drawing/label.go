@@ -89,16 +89,32 @@ func callsText(n int) string {
 	return "+" + thousands(int64(n)) + " calls"
 }
 
-// sourceText says what an attach node points at. local says that its session is the
-// one that is drawn.
+// sourceText says what an attach node points at: by the name of its branch, or its
+// number, or by its id where no more is known. local says that its session is the one
+// that is drawn.
 func sourceText(s *protocol.GraphSource, local bool) string {
 	if s == nil {
 		return ""
 	}
-	if local || s.SessionID == "" {
-		return "<- " + shortID(s.NodeID)
+	node := shortID(s.NodeID)
+	switch {
+	case s.Deleted:
+		return "<- deleted"
+	case s.Branch != "":
+		node = clean(s.Branch)
+	case s.Depth > 0:
+		node = "#" + thousands(s.Depth)
+	case s.Kind == protocol.KindSummary:
+		node = "summary"
 	}
-	return "<- " + shortID(s.SessionID) + "/" + shortID(s.NodeID)
+	session := shortID(s.SessionID)
+	if s.Title != "" {
+		session = clean(s.Title)
+	}
+	if local || session == "" {
+		return "<- " + node
+	}
+	return "<- " + session + "/" + node
 }
 
 // shortID is an id as far as it helps to tell two apart: the end of a ULID is random,

@@ -185,7 +185,7 @@ func TestPlainAttachBranch(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v, stderr %q", command, err, errs)
 		}
-		for _, want := range []string{"#5 is what that branch came to: the model reads it from now on", "attached", "◀ HEAD <- "} {
+		for _, want := range []string{"#5 is what that branch came to: the model reads it from now on", "attached", "◀ HEAD <- side what it came to"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: %q is missing in:\n%s", command, want, out)
 			}

@@ -98,6 +98,9 @@ func (p *painter) key(r protocol.Row) uint64 {
 	for _, part := range r.Content {
 		fmt.Fprintf(&h, "\x00%s\x00%d\x00%s", part.Type, len(part.Text), part.URI)
 	}
+	if s := r.Source; s != nil {
+		fmt.Fprintf(&h, "\x00%s\x00%v\x00%s", sourceText(s), s.Deleted, r.Preview)
+	}
 	if r.Error != nil {
 		_, _ = h.WriteString(r.Error.Message)
 	}
@@ -116,9 +119,11 @@ func (p *painter) row(c *conversation, r protocol.Row, live bool) []string {
 		return p.tool(r)
 	case protocol.KindSummary:
 		return p.summary(r)
-	default:
-		return p.other(r)
 	}
+	if r.Source != nil {
+		return p.attached(r)
+	}
+	return p.other(r)
 }
 
 func (p *painter) root(c *conversation) []string {
@@ -348,7 +353,38 @@ func (p *painter) summary(r protocol.Row) []string {
 	return append(out, " "+p.theme.rule.Render(strings.Repeat("─", p.width-2)))
 }
 
-// other shows what has no form of its own: an attached reply, a notice.
+// attached shows what was attached: where it comes from, and how it begins.
+func (p *painter) attached(r protocol.Row) []string {
+	head := p.head(r, p.theme.muted.Render("attached: "+line(sourceText(r.Source), p.width/2)), "")
+	if r.Source.Deleted {
+		return []string{head, "   " + p.theme.warn.Render("it was deleted: the model reads that it is gone")}
+	}
+	out := []string{head}
+	for _, l := range wrap(clean(r.Preview), min(p.width-4, maxText)) {
+		out = append(out, "   "+p.theme.muted.Render(l))
+	}
+	return out
+}
+
+// sourceText says what an attach node points at: a branch or a message, and of another
+// conversation which.
+func sourceText(s *protocol.GraphSource) string {
+	text := "a message"
+	switch {
+	case s.Branch != "":
+		text = "branch " + s.Branch
+	case s.Depth > 0:
+		text = fmt.Sprintf("#%d of an unnamed branch", s.Depth)
+	case s.Kind == protocol.KindSummary:
+		text = "a summary"
+	}
+	if s.Title != "" {
+		text += ", of " + s.Title
+	}
+	return text
+}
+
+// other shows what has no form of its own: a notice.
 func (p *painter) other(r protocol.Row) []string {
 	text := partsText(r.Content)
 	if text == "" {

@@ -535,7 +535,7 @@
 ---@field kind convls.protocol.Kind
 ---@field role string
 ---@field status convls.protocol.Status
----@field preview string `preview` is the beginning of the text on one line, 200 characters at most.
+---@field preview string `preview` is the beginning of the text on one line, 200 characters at most; of an attach node that of its source.
 ---@field predecessor? string
 ---@field caller? string
 ---@field seq integer `seq` is the order in which the session's nodes were written.
@@ -571,6 +571,11 @@
 ---@class convls.protocol.GraphSource
 ---@field session_id string
 ---@field node_id string
+---@field title? string `title` is that of the session, if it is another one.
+---@field kind? convls.protocol.Kind `kind` and `depth` are the node's; `depth` belongs to chain nodes.
+---@field depth? integer `kind` and `depth` are the node's; `depth` belongs to chain nodes.
+---@field branch? string `branch` is a name that refers to the node, or the nearest that refers to one after it; empty if there is none.
+---@field deleted? boolean `deleted` says that the node is gone: the model reads that it is, and nothing else.
 
 --- GraphView is a window of the graph. `rows` are in the order in which they are drawn, top to bottom. A client draws and lays nothing out.
 ---@class convls.protocol.GraphView
@@ -818,7 +823,8 @@
 
 --- Row is a node as a line of the transcript or of the graph.
 ---@class convls.protocol.Row: convls.protocol.Node
----@field preview string `preview` is the beginning of the text, 200 characters at most.
+---@field preview string `preview` is the beginning of the text, 200 characters at most; of an attach node that of its source.
+---@field source? convls.protocol.GraphSource `source` is what an attach node points at.
 ---@field on_head boolean
 ---@field in_context boolean `in_context` says that the node's content is in the context view of head.
 ---@field ghost? boolean
