@@ -260,7 +260,7 @@ func describe(r *store.Reader, seq store.Seq, head store.Skeleton) (protocol.Sum
 	if s.VoidReason, s.Void, err = r.VoidReason(seq); err != nil {
 		return s, err
 	}
-	if s.Undone, err = r.Undone(seq); err != nil {
+	if s.Undone, err = projection.Undone(r, seq); err != nil {
 		return s, err
 	}
 	if covers, err := r.Covers(seq); err == nil { // what lost its nodes names none

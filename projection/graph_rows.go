@@ -173,7 +173,7 @@ func (g *grapher) capsuleRow(row *protocol.GraphRow, s store.Skeleton) error {
 	switch row.Fold.State {
 	case "void":
 		row.Void = true
-	case "superseded":
+	case "superseded", "undone":
 		row.SupersededSummary = true
 	default:
 		if err := g.coversIDs(row, covers); err != nil {
@@ -210,6 +210,9 @@ func (g *grapher) capsuleState(s store.Skeleton) (string, error) {
 	}
 	if active {
 		return "inert", nil
+	}
+	if undone, err := Undone(g.Reader, s.Seq); err != nil || undone {
+		return "undone", err
 	}
 	return "superseded", nil
 }

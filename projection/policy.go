@@ -122,3 +122,30 @@ func Active(r *store.Reader, summary store.Seq, head store.Skeleton) (bool, erro
 	s, _, err := longest(r, head)
 	return s != nil && s.Summary.Seq == summary, err
 }
+
+// Undone reports whether a person took a summary back, and no later one took its
+// place: it would stand where it applies if they had not. Under per-branch the ledger
+// has a mark for that. Under rolling it is one that was written after the summary that
+// stands, or any where none does because the last choice was an undo.
+func Undone(r *store.Reader, summary store.Seq) (bool, error) {
+	policy, err := policyOf(r)
+	if err != nil {
+		return false, err
+	}
+	if policy == protocol.PolicyPerBranch {
+		return r.Undone(summary)
+	}
+	if void, err := r.Void(summary); err != nil || void || summary <= r.State.Active {
+		return false, err
+	}
+	if r.State.Active == 0 {
+		b, err := r.Breaker()
+		return b.Undone, err
+	}
+	content, err := r.Content(summary)
+	if err != nil {
+		return false, unlessDamage(err)
+	}
+	// What was imported for another branch has never stood.
+	return content.Provenance == nil || content.Provenance.Trigger != protocol.TriggerImport, nil
+}

@@ -184,7 +184,7 @@ type SummaryInfo struct {
 	Void    bool `json:"void,omitzero"`
 	// VoidReason says why.
 	VoidReason string `json:"void_reason,omitzero"`
-	// Undone says that a person took it back, under per-branch.
+	// Undone says that a person took it back, and that no later one took its place.
 	Undone  bool   `json:"undone,omitzero"`
 	FirstID string `json:"first_id"`
 	LastID  string `json:"last_id"`

@@ -271,7 +271,7 @@ type Row struct {
 
 // Fold is the state of a summary's capsule or of a turn's subtree.
 type Fold struct {
-	// State is none, folded, expanded, inert, superseded or void.
+	// State is none, folded, expanded, inert, superseded, undone or void.
 	State string `json:"state"`
 	Count int64  `json:"count"`
 }

@@ -198,10 +198,14 @@ func (m *markdown) facts(n protocol.Node) {
 	if n.DurationMS > 0 {
 		fact("took", (time.Duration(n.DurationMS) * time.Millisecond).String())
 	}
+	retired := "superseded: nothing reads it"
+	if undone, err := projection.Undone(m.Reader, store.Seq(n.Seq)); err == nil && undone {
+		retired = "undone: nothing reads it"
+	}
 	for _, mark := range []struct {
 		is   bool
 		name string
-	}{{n.Pinned, "pinned"}, {n.Redacted, "redacted"}, {n.Void, "void: it lost a message that it covers"}, {n.SupersededSummary, "superseded: nothing reads it"}} {
+	}{{n.Pinned, "pinned"}, {n.Redacted, "redacted"}, {n.Void, "void: it lost a message that it covers"}, {n.SupersededSummary, retired}} {
 		if mark.is {
 			lines = append(lines, "- "+mark.name)
 		}

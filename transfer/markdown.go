@@ -270,12 +270,18 @@ func (m *markdown) summary(seq store.Seq) error {
 	if err != nil {
 		return err
 	}
+	undone, err := projection.Undone(m.Reader, seq)
+	if err != nil {
+		return err
+	}
 	state := "superseded"
 	switch {
 	case void:
 		state = "void"
 	case m.State.Active == seq:
 		state = "active"
+	case undone:
+		state = "undone"
 	}
 	what := fmt.Sprintf("messages %d to %d", m.place[c.Covers.First], m.place[c.Covers.Last])
 	if c.Covers.Count == 1 {

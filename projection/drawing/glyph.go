@@ -30,7 +30,7 @@ func unicodeGlyphs() glyphs {
 			protocol.KindRoot: "◆", protocol.KindUser: "○", protocol.KindAssistant: "●", protocol.KindAttach: "◇",
 			protocol.KindTool: "▪", protocol.KindCall: "▫", protocol.KindNotice: "·",
 		},
-		capsules: map[string]string{"folded": "◎", "expanded": "◎", "inert": "◌", "superseded": "◌", "void": "⊗"},
+		capsules: map[string]string{"folded": "◎", "expanded": "◎", "inert": "◌", "superseded": "◌", "undone": "◌", "void": "⊗"},
 		unknown:  "?", ghost: "┊", call: "└", more: "…", head: "◀ HEAD", below: "⋮", cut: "…",
 	}
 }
@@ -50,7 +50,7 @@ func asciiGlyphs() glyphs {
 			protocol.KindRoot: "#", protocol.KindUser: "o", protocol.KindAssistant: "*", protocol.KindAttach: "<",
 			protocol.KindTool: "=", protocol.KindCall: "%", protocol.KindNotice: ".",
 		},
-		capsules: map[string]string{"folded": "o", "expanded": "o", "inert": " ", "superseded": " ", "void": "x"},
+		capsules: map[string]string{"folded": "o", "expanded": "o", "inert": " ", "superseded": " ", "undone": " ", "void": "x"},
 		unknown:  "?", ringed: true, ghost: ":", call: "`", more: "~", head: "<= HEAD", below: ":", cut: "...",
 	}
 }

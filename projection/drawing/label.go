@@ -18,6 +18,8 @@ func fold(r *protocol.GraphRow) (state string, count int64) {
 		return "", 0
 	case r.Void:
 		state = "void"
+	case r.SupersededSummary && r.Fold != nil && r.Fold.State == "undone":
+		state = "undone"
 	case r.SupersededSummary:
 		state = "superseded"
 	case r.Fold != nil:
@@ -44,6 +46,8 @@ func foldText(r *protocol.GraphRow) string {
 		return what + ": not on this branch"
 	case "superseded":
 		return what + ": superseded"
+	case "undone":
+		return what + ": undone"
 	case "void":
 		return what + ": void"
 	}

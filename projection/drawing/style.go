@@ -61,7 +61,7 @@ func laneStyle(c cell) style { return laneColor + style(c.lane%len(lanePalette()
 // what no model reads any more is faint.
 func nodeStyle(r *protocol.GraphRow) style {
 	switch state, _ := fold(r); {
-	case r.Ghost || state == "superseded" || state == "inert":
+	case r.Ghost || state == "superseded" || state == "undone" || state == "inert":
 		return faint
 	case state == "void" || r.Status == protocol.StatusFailed:
 		return failedStyle

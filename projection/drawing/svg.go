@@ -203,7 +203,7 @@ func (s *svgDrawing) row(i int, c *cells) error {
 	switch state, _ := fold(r); {
 	case state == "void" || r.Status == protocol.StatusFailed:
 		class = "red"
-	case state == "superseded" || state == "inert":
+	case state == "superseded" || state == "undone" || state == "inert":
 		class = "mut"
 	}
 	s.write(`<g class="%s"><title>%s</title>`, class, escaped(about(r)))

@@ -79,6 +79,9 @@ func (s *Session) capsule(r *GraphRow, n, head *Node) {
 		state = "inert"
 	}
 	r.Void, r.Superseded = state == "void", state == "superseded"
+	if r.Superseded && s.Undone(n) {
+		state = "undone"
+	}
 	r.Fold = state
 	if r.Void {
 		return // it may name nodes that are gone

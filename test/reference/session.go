@@ -30,7 +30,8 @@ type Node struct {
 	// First and Last are the ends of what a summary covers.
 	First, Last            *Node
 	Void, Pinned, Redacted bool
-	// Undone says that a person took a summary back, under per-branch.
+	// Undone says that a person took a summary back, under per-branch; see
+	// [Session.Undone].
 	Undone bool
 	// Error is the code that a failed reply carries.
 	Error protocol.Code
@@ -62,8 +63,10 @@ type Session struct {
 	// Policy says which summaries views ask, Active is the one that rolling asks.
 	Policy string
 	Active *Node
-	Queue  []*Queued
-	Turns  []*Turn
+	// TookBack says that the last choice of a summary was for an older one, or for none.
+	TookBack bool
+	Queue    []*Queued
+	Turns    []*Turn
 	// Over are the turns that ended, for a test to take out.
 	Over []*Turn
 

@@ -74,6 +74,18 @@ func (s *Session) Live(summary *Node) bool {
 	return !summary.Undone && (!Applies(summary, s.Head) || summary == s.Summary(s.Head))
 }
 
+// Undone reports whether a person took a summary back, and no later one took its
+// place.
+func (s *Session) Undone(summary *Node) bool {
+	if s.Policy == protocol.PolicyPerBranch {
+		return summary.Undone
+	}
+	if s.Active == nil {
+		return s.TookBack && !summary.Void
+	}
+	return !summary.Void && slices.Index(s.Nodes, summary) > slices.Index(s.Nodes, s.Active)
+}
+
 // Compaction is a summary as the server made it, with what was asked for: From and
 // UpTo are ids, or empty.
 type Compaction struct {
@@ -175,6 +187,7 @@ func (s *Session) owner(id string) *Node {
 func (s *Session) summarise(c Compaction, first, last *Node) {
 	n := &Node{ID: c.ID, Kind: protocol.KindSummary, Pred: first.Pred, Status: protocol.StatusSealed, Text: c.Text, First: first, Last: last}
 	s.add(n)
+	s.TookBack = false
 	if s.Policy != protocol.PolicyPerBranch {
 		s.Active = n
 	}
@@ -188,7 +201,11 @@ func (s *Session) Activate(id string) protocol.Code {
 	if id != "" && (chosen == nil || chosen.Kind != protocol.KindSummary || chosen.Void) {
 		return protocol.CodeUnknownSummary
 	}
+	took := func(before *Node) bool {
+		return before != nil && slices.Index(s.Nodes, chosen) < slices.Index(s.Nodes, before)
+	}
 	if s.Policy != protocol.PolicyPerBranch {
+		s.TookBack = took(s.Active)
 		s.Active = chosen
 		return ""
 	}
@@ -198,6 +215,7 @@ func (s *Session) Activate(id string) protocol.Code {
 		}
 		chosen.Undone = false
 	}
+	s.TookBack = took(s.Summary(s.Head))
 	for sum := s.Summary(s.Head); sum != chosen; sum = s.Summary(s.Head) {
 		sum.Undone = true
 	}

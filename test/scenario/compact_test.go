@@ -303,7 +303,7 @@ func (w *world) checkSummaries(s *reference.Session) {
 	carry := 0
 	for _, n := range slices.Backward(s.Summaries()) {
 		v := summary{ID: n.ID, First: s.Here(n.First), Last: s.Here(n.Last), Covered: int64(len(reference.Covered(n))), Active: s.Live(n),
-			Applies: s.Summary(s.Head) == n, Void: n.Void, Undone: n.Undone, Superseded: !n.Void && !s.Live(n)}
+			Applies: s.Summary(s.Head) == n, Void: n.Void, Undone: s.Undone(n), Superseded: !n.Void && !s.Live(n)}
 		if s.Live(n) {
 			v.Covers = reference.IDs(reference.Covered(n))
 			carry++

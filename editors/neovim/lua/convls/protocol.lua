@@ -478,7 +478,7 @@
 
 --- Fold is the state of a summary's capsule or of a turn's subtree.
 ---@class convls.protocol.Fold
----@field state string `state` is none, folded, expanded, inert, superseded or void.
+---@field state string `state` is none, folded, expanded, inert, superseded, undone or void.
 ---@field count integer
 
 --- ForkParams are the parameters of `convls/branch/fork`.
@@ -1050,7 +1050,7 @@
 ---@field applies boolean `applies` says that it stands in the view of HEAD.
 ---@field void? boolean
 ---@field void_reason? string `void_reason` says why.
----@field undone? boolean `undone` says that a person took it back, under per-branch.
+---@field undone? boolean `undone` says that a person took it back, and that no later one took its place.
 ---@field first_id string
 ---@field last_id string
 ---@field covered integer
