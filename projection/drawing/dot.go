@@ -95,7 +95,7 @@ func (d dotDrawing) node(r *protocol.GraphRow) {
 	}
 	tags := []string{}
 	if r.Source != nil && r.Source.Deleted {
-		tags = append(tags, sourceText(r.Source, true))
+		tags = append(tags, sourceText(r.Source, true, "…"))
 	}
 	for _, b := range r.Branches {
 		tags = append(tags, "["+clean(b)+"]")

@@ -95,12 +95,12 @@ func callsText(n int) string {
 
 // sourceText says what an attach node points at: by the name of its branch, or its
 // number, or by its id where no more is known. local says that its session is the one
-// that is drawn.
-func sourceText(s *protocol.GraphSource, local bool) string {
+// that is drawn, cut is the mark of what is cut.
+func sourceText(s *protocol.GraphSource, local bool, cut string) string {
 	if s == nil {
 		return ""
 	}
-	node := shortID(s.NodeID)
+	node := shortID(s.NodeID, cut)
 	switch {
 	case s.Deleted:
 		return "<- deleted"
@@ -111,7 +111,7 @@ func sourceText(s *protocol.GraphSource, local bool) string {
 	case s.Kind == protocol.KindSummary:
 		node = "summary"
 	}
-	session := shortID(s.SessionID)
+	session := shortID(s.SessionID, cut)
 	if s.Title != "" {
 		session = clean(s.Title)
 	}
@@ -123,10 +123,10 @@ func sourceText(s *protocol.GraphSource, local bool) string {
 
 // shortID is an id as far as it helps to tell two apart: the end of a ULID is random,
 // its beginning is a time.
-func shortID(id string) string {
+func shortID(id, cut string) string {
 	id = clean(id)
 	if r := []rune(id); len(r) > 16 {
-		return "…" + string(r[len(r)-8:])
+		return cut + string(r[len(r)-8:])
 	}
 	return id
 }

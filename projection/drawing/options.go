@@ -17,7 +17,8 @@ type Options struct {
 	// MaxLanes is how many lanes are drawn; all lanes after them share one more column,
 	// which is marked. It is [DefaultMaxLanes] if it is 0.
 	MaxLanes int
-	// ASCII draws text with characters of ASCII. Labels stay what they are.
+	// ASCII draws text with characters of ASCII. What people and models wrote stays as it
+	// is; where it is cut, the mark of that is ASCII too.
 	ASCII bool
 	// Color colours text with escape codes. Without it a mark stands where a colour
 	// alone would tell something.

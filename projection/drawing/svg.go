@@ -334,7 +334,7 @@ func (s *svgDrawing) label(i, x, y int) {
 	what := foldText(r)
 	if what == "" {
 		_, local := s.sources[r.ID]
-		what = sourceText(r.Source, local)
+		what = sourceText(r.Source, local, "…")
 	}
 	before := ""
 	if what != "" {

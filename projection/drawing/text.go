@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -153,7 +154,7 @@ func (t *textDrawing) label(i, width int) string {
 		before = append(before, piece{clean(r.ID), faint})
 	}
 	_, local := t.sources[r.ID]
-	before = append(before, piece{parenthesised(foldText(r)), faint}, piece{sourceText(r.Source, local), faint})
+	before = append(before, piece{parenthesised(foldText(r)), faint}, piece{sourceText(r.Source, local, t.g.cut), faint})
 	after = append(after, piece{parenthesised(status(r)), statusStyle(r)}, piece{callsText(t.l.callsHidden(i)), faint})
 	if r.Pinned {
 		after = append(after, piece{"pinned", faint})
@@ -164,7 +165,20 @@ func (t *textDrawing) label(i, width int) string {
 	if r.Lane >= t.l.limit {
 		after = append(after, piece{fmt.Sprintf("(lane %s)", thousands(int64(r.Lane+1))), faint})
 	}
-	return t.join(before, piece{t.l.label(i, t.sources), textStyle(r)}, after, width)
+	return t.join(before, piece{recut(t.l.label(i, t.sources), t.g.cut), textStyle(r)}, after, width)
+}
+
+// previewLength is how many characters a preview has that the server cut, its mark
+// included.
+const previewLength = 200
+
+// recut puts the mark of a cut in the place of the server's own, at the end of a preview
+// that was cut.
+func recut(s, mark string) string {
+	if rest, ok := strings.CutSuffix(s, "…"); ok && mark != "…" && utf8.RuneCountInString(s) == previewLength {
+		return rest + mark
+	}
+	return s
 }
 
 // name is that of a branch. Where lines are cut it is too, so that there is room for
