@@ -162,10 +162,11 @@ func anyView(rng *rand.Rand) *protocol.GraphView {
 			Tier: max(0, rng.IntN(5)-2), Calls: max(0, rng.IntN(2000)-1000), CoversCount: int64(rng.IntN(3)), IsHead: rng.IntN(9) == 0, Ghost: rng.IntN(9) == 0,
 			Redacted: rng.IntN(9) == 0, Pinned: rng.IntN(9) == 0, Read: rng.IntN(9) == 0, Void: rng.IntN(9) == 0, SupersededSummary: rng.IntN(9) == 0}
 		if rng.IntN(3) > 0 {
-			r.Fold = &protocol.Fold{State: pick("folded", "expanded", "inert", "superseded", "void", "", "other"), Count: int64(rng.IntN(3000))}
+			r.Fold = &protocol.Fold{State: pick("folded", "expanded", "inert", "superseded", "undone", "void", "", "other"), Count: int64(rng.IntN(3000))}
 		}
 		if rng.IntN(5) == 0 {
-			r.Source = &protocol.GraphSource{SessionID: pick("", "s", "01JZZZZZZZZZZZZZZZZZSESSION"), NodeID: pick("n1", "01JYYYYYYYYYYYYYYYYYYYNODE")}
+			r.Source = &protocol.GraphSource{SessionID: pick("", "s", "01JZZZZZZZZZZZZZZZZZSESSION"), NodeID: pick("n1", "01JYYYYYYYYYYYYYYYYYYYNODE"),
+				Branch: pick("", "", "side\t"), Depth: int64(max(0, rng.IntN(4000)-2000)), Kind: protocol.Kind(pick("user", "summary")), Title: pick("", "", "Elsewhere\x1b[m"), Deleted: rng.IntN(9) == 0}
 		}
 		if rng.IntN(5) == 0 {
 			r.Branches = []string{pick("main", "漢 字", "\u202e")}

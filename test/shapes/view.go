@@ -150,13 +150,17 @@ func setWord(r *protocol.GraphRow, word string) (err error) {
 		r.Calls, err = strconv.Atoi(value)
 	case "tokens":
 		r.Tokens, err = strconv.ParseInt(value, 10, 64)
-	case "folded", "expanded", "inert", "superseded", "void", "none":
+	case "folded", "expanded", "inert", "superseded", "undone", "void", "none":
 		r.Fold = &protocol.Fold{State: key}
 		r.Fold.Count, err = strconv.ParseInt(value, 10, 64)
-		r.Void, r.SupersededSummary, r.InContext = key == "void", key == "superseded", key == "folded" || key == "expanded"
+		r.Void, r.SupersededSummary, r.InContext = key == "void", key == "superseded" || key == "undone", key == "folded" || key == "expanded"
 	case "source":
 		session, node, _ := strings.Cut(value, "/")
 		r.Source = &protocol.GraphSource{SessionID: session, NodeID: node}
+	case "deleted":
+		r.Source.Deleted = true
+	case "of": // the branch of the source
+		r.Source.Branch = value
 	default:
 		err = fmt.Errorf("%q is no word of a row", word)
 	}

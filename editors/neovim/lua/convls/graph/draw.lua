@@ -36,7 +36,7 @@ local kinds = {
   notice = "·",
 }
 
-local capsules = { folded = "◎", expanded = "◎", inert = "◌", superseded = "◌", void = "⊗" }
+local capsules = { folded = "◎", expanded = "◎", inert = "◌", superseded = "◌", undone = "◌", void = "⊗" }
 
 --- How many lanes have a column of their own.
 M.MAX_LANES = 24
@@ -105,7 +105,12 @@ function M.fold(row)
   if row.kind ~= "summary" then
     return nil
   end
-  local state = row.void and "void" or row.superseded_summary and "superseded" or row.fold and row.fold.state or ""
+  local state = row.fold and row.fold.state or ""
+  if row.void then
+    state = "void"
+  elseif row.superseded_summary and state ~= "undone" then
+    state = "superseded"
+  end
   return state, row.fold and row.fold.count or row.covers_count or 0
 end
 
@@ -114,6 +119,7 @@ local fold_texts = {
   expanded = "(%s, shown above)",
   inert = "(%s: not on this branch)",
   superseded = "(%s: superseded)",
+  undone = "(%s: undone)",
   void = "(%s: void)",
 }
 
@@ -155,6 +161,27 @@ end
 local function short_id(id)
   id = M.clean(id)
   return vim.fn.strchars(id) > 16 and "…" .. vim.fn.strcharpart(id, vim.fn.strchars(id) - 8) or id
+end
+
+-- source_text says what an attach node points at: by the name of its branch, or its
+-- number, or by its id where no more is known.
+local function source_text(source, is_local)
+  if source.deleted then
+    return "<- deleted"
+  end
+  local node = short_id(source.node_id)
+  if (source.branch or "") ~= "" then
+    node = M.clean(source.branch)
+  elseif (source.depth or 0) > 0 then
+    node = "#" .. thousands(source.depth)
+  elseif source.kind == "summary" then
+    node = "summary"
+  end
+  local session = short_id(source.session_id or "")
+  if (source.title or "") ~= "" then
+    session = M.clean(source.title)
+  end
+  return "<- " .. ((is_local or session == "") and "" or session .. "/") .. node
 end
 
 local function lane_group(lane)
@@ -423,7 +450,7 @@ end
 
 local function node_group(row)
   local state = M.fold(row)
-  if row.ghost or state == "superseded" or state == "inert" then
+  if row.ghost or state == "superseded" or state == "undone" or state == "inert" then
     return "ConvlsGhost"
   elseif state == "void" or row.status == "failed" then
     return "ConvlsError"
@@ -493,11 +520,9 @@ function Layout:put_label(out, i)
     piece("◀ HEAD", "ConvlsHead")
   end
   piece(fold_text(row), "ConvlsCapsule")
-  local source = row.source
   local inside = self.sources[row.id]
-  if source then
-    local away = not inside and (source.session_id or "") ~= ""
-    piece("<- " .. (away and short_id(source.session_id) .. "/" or "") .. short_id(source.node_id), "ConvlsMeta")
+  if row.source then
+    piece(source_text(row.source, inside ~= nil), "ConvlsMeta")
   end
   local text
   if row.kind == "attach" and (row.preview or "") == "" and not row.redacted then
