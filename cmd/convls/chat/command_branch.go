@@ -283,7 +283,7 @@ func prepareDelete(s *state, arg string) (job, error) {
 		confirmed.Mutation = mutation()
 		confirmed.Confirm, confirmed.Cancel = true, true
 		return outcome{question: &question{
-			text: text,
+			text: text, again: strings.TrimRight("/delete --yes "+arg, " "),
 			yes: look.after(func(ctx context.Context, c caller) (outcome, error) {
 				r, err := call[protocol.BranchDeleteResult](ctx, c, protocol.MethodBranchDelete, confirmed)
 				if err != nil {

@@ -60,7 +60,8 @@ func prepareRedact(s *state, arg string) (job, error) {
 		}
 		p.NodeID = r.ID
 		return outcome{question: &question{
-			text: fmt.Sprintf("Erase what #%d says for good, on every branch that holds it? %q", r.Depth, line(r.Preview, 60)),
+			text:  fmt.Sprintf("Erase what #%d says for good, on every branch that holds it? %q", r.Depth, line(r.Preview, 60)),
+			again: "/redact --yes " + arg,
 			yes: look.after(func(ctx context.Context, c caller) (outcome, error) {
 				if _, err := call[protocol.NodeResult](ctx, c, protocol.MethodNodeRedact, p); err != nil {
 					return outcome{}, err

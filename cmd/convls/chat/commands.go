@@ -23,6 +23,8 @@ type command struct {
 	key string
 	// complete says what its first argument is.
 	complete argKind
+	// asks says that it asks before it does something, unless --yes is its first argument.
+	asks bool
 	// prepare checks the arguments and makes the job. It runs where the state may be
 	// read, and must not wait for anything.
 	prepare func(s *state, arg string) (job, error)
@@ -56,7 +58,7 @@ func commands() []command {
 		{name: "copy", args: "[#n]", about: "copy an answer to the clipboard", prepare: prepareCopy},
 		{name: "pin", args: "[#n]", about: "pin an answer or a message: compaction carries it on word for word", prepare: preparePin(true)},
 		{name: "unpin", args: "[#n]", about: "take a pin away", prepare: preparePin(false)},
-		{name: "redact", args: "<#n>", about: "erase what a message says, for good; asks first", prepare: prepareRedact},
+		{name: "redact", args: "[--yes] <#n>", about: "erase what a message says, for good; asks first, unless --yes says it", asks: true, prepare: prepareRedact},
 
 		{name: "fork", args: "[#n] [name]", about: "go on from here, or from message n, on a branch of its own", prepare: prepareFork},
 		{name: "checkout", args: "<branch|number|#n>", about: "go to a branch, by name or number of /branches, or to message n", complete: argBranch, prepare: prepareCheckout},
@@ -67,7 +69,7 @@ func commands() []command {
 		{name: "next", args: "[#n]", about: "go to the version after", key: "Alt-N", prepare: prepareSibling(+1)},
 		{name: "rewind", args: "[#n]", about: "go back to before a message; its text comes into the input", prepare: prepareRewind},
 		{name: "name", args: "<name>", about: "name this branch", prepare: prepareName},
-		{name: "delete", args: "[branch|number]", about: "delete what no other branch shares; asks first", complete: argBranch, prepare: prepareDelete},
+		{name: "delete", args: "[--yes] [branch|number]", about: "delete what no other branch shares; asks first, unless --yes says it", complete: argBranch, asks: true, prepare: prepareDelete},
 
 		{name: "context", args: "[raw]", about: "show what the model reads, with tokens and reasons", prepare: prepareContext},
 		{name: "compact", args: "[preview|cancel] [#n] [words]", about: "have a summary stand for the older messages, up to message n, keeping what the words say; nothing is deleted", prepare: prepareCompact},
@@ -147,6 +149,13 @@ func prepareInput(s *state, text string) (job, error) {
 	c, err := lookup(name)
 	if err != nil {
 		return nil, err
+	}
+	if word, rest := firstWord(arg); c.asks && word == "--yes" {
+		do, err := c.prepare(s, rest)
+		if err != nil {
+			return nil, err
+		}
+		return confirmed(do), nil
 	}
 	return c.prepare(s, arg)
 }

@@ -31,7 +31,7 @@ func TestPlainCompacts(t *testing.T) {
 	}
 	out, errs, err := r.script(t, Options{Title: "talk"}, nil, append([]string{"/compact", "hello", "/compact", "/summary", "/undo-compact"}, append(talk(5),
 		"/compact preview", "/compact the config", "/summary", "/summary list", "/context", "/undo-compact", "/undo-compact", "/redo-compact", "/redo-compact", "/compact nonsense #9",
-		"/pin #3", "/compact preview #3", "/redact #3", "y", "/summary")...)...)
+		"/pin #3", "/compact preview #3", "/redact --yes #3", "/summary")...)...)
 	if err == nil {
 		t.Error("refused commands, and no error at the end")
 	}

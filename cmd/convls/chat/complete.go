@@ -34,6 +34,9 @@ func (s *state) complete(input string) []candidate {
 	}
 	arg = strings.TrimLeft(arg, " ")
 	prefix := "/" + c.name + " "
+	if rest, ok := strings.CutPrefix(arg, "--yes "); ok && c.asks {
+		prefix, arg = prefix+"--yes ", strings.TrimLeft(rest, " ")
+	}
 	var all []candidate
 	switch c.complete {
 	case argBranch:

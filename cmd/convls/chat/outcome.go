@@ -98,6 +98,19 @@ type draft struct {
 type question struct {
 	text string
 	yes  job
+	// again is the command that does it without asking.
+	again string
+}
+
+// confirmed is a job that does at once what it would ask for.
+func confirmed(do job) job {
+	return func(ctx context.Context, c caller) (outcome, error) {
+		o, err := do(ctx, c)
+		if err != nil || o.question == nil {
+			return o, err
+		}
+		return o.question.yes(ctx, c)
+	}
 }
 
 // done makes a job of an outcome that needs no server.

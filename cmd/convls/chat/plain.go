@@ -214,6 +214,10 @@ func (p *plain) submit(ctx context.Context, text string) error {
 
 func (p *plain) carryOut(ctx context.Context, do job) error {
 	o, err := do(ctx, p.link)
+	if q := o.question; q != nil && !p.prompts {
+		// The next line is another command, and no answer.
+		return fmt.Errorf("%s Nothing was changed, there is nobody to ask: %s does it", p.safe(q.text), q.again)
+	}
 	p.show(ctx, o)
 	switch {
 	case err != nil:

@@ -84,9 +84,6 @@ func (p *plain) show(ctx context.Context, o outcome) {
 		fmt.Fprintln(w, p.safe(o.copy))
 	case o.question != nil:
 		p.question = o.question
-		if !p.prompts {
-			fmt.Fprintln(w, o.question.text, "The next line answers: y or n")
-		}
 	case o.say != "" && (p.prompts || len(o.turns) == 0):
 		fmt.Fprintln(w, p.safe(o.say))
 	}

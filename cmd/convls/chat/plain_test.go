@@ -121,7 +121,7 @@ func TestPlainNodes(t *testing.T) {
 	r := newRig(t)
 	out, errs, err := r.script(t, Options{}, nil,
 		"repeat: first", "/fork idea", "repeat: second", "/checkout #2", "repeat: third", "/fork other",
-		"/compare idea other", "/compare idea", "/pin", "/pin #1", "/unpin #1", "/redact #1", "n", "/redact #1", "y", "/context", "/help")
+		"/compare idea other", "/compare idea", "/pin", "/pin #1", "/unpin #1", "/redact --yes #1", "/context", "/help")
 	if err != nil {
 		t.Fatalf("err %v, stderr %q", err, errs)
 	}
@@ -131,9 +131,8 @@ func TestPlainNodes(t *testing.T) {
 		"\nwhere you are adds 2 messages, ",
 		"#4 is pinned: a compaction carries it on word for word\n#1 is pinned",
 		"#1 is not pinned any more\n",
-		"Erase what #1 says for good, on every branch that holds it? \"repeat: first\" The next line answers: y or n\nnothing was changed\n",
 		"#1 is redacted; its place in the conversation stays\n",
-		"/redact <#n>  ",
+		"/redact [--yes] <#n>  ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
@@ -170,17 +169,48 @@ func TestPlainEditReplacesTheNextLine(t *testing.T) {
 	}
 }
 
-func TestPlainDeleteAsks(t *testing.T) {
+// TestPlainAsksNobody: where nobody can be asked, a line is never taken for an answer.
+// What would be asked for is refused, and says how to say it.
+func TestPlainAsksNobody(t *testing.T) {
 	r := newRig(t)
-	out, _, err := r.script(t, Options{}, nil, "repeat: one", "/fork x", "repeat: two", "/checkout #2", "repeat: three", "/checkout x", "/delete", "n", "/branches", "/delete x", "yes", "/branches")
+	out, errs, err := r.script(t, Options{}, nil, "repeat: one", "/fork x", "repeat: two", "/checkout #2", "repeat: three", "/delete x", "yes", "/redact #1", "/branches", "/delete --yes x", "/branches", "/delete")
+	if !errors.Is(err, ErrFailed) {
+		t.Errorf("err %v", err)
+	}
+	for _, want := range []string{
+		"error: Delete x for good: 2 nodes that no other branch shares? Nothing was changed, there is nobody to ask: /delete --yes x does it\n",
+		`error: Erase what #1 says for good, on every branch that holds it? "repeat: one" Nothing was changed, there is nobody to ask: /redact --yes #1 does it` + "\n",
+		"nobody to ask: /delete --yes does it\n",
+	} {
+		if !strings.Contains(errs, want) {
+			t.Errorf("%q is missing in:\n%s", want, errs)
+		}
+	}
+	before, after, ok := strings.Cut(out, "deleted 2 nodes\n")
+	if !ok || !strings.Contains(before, `You said: "yes"`) || !strings.Contains(before, "  x  ") || strings.Contains(after, "  x  ") {
+		t.Errorf("printed %q", out)
+	}
+}
+
+// TestPlainPromptAsks: at a prompt the next line is the answer.
+func TestPlainPromptAsks(t *testing.T) {
+	r := newRig(t)
+	l, err := r.dial(nil)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out, "Delete x for good: 2 nodes") || !strings.Contains(out, "nothing was changed") {
-		t.Errorf("printed %q", out)
+	var out strings.Builder
+	p := &plain{o: Options{Stdout: &out, Stderr: &out}, link: l, prompts: true, printed: map[string]int{}, ended: map[string]ending{}}
+	p.clientID = l.clientID
+	defer func() { _ = l.end() }()
+	for _, text := range []string{"repeat: one", "/redact #1", "", "/redact #1", "y"} {
+		if err := p.line(t.Context(), input{text: text}); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		p.prompt()
 	}
-	if last := out[strings.LastIndex(out, "y or n"):]; !strings.Contains(last, "deleted 2 nodes") || strings.Contains(last, " x ") || !strings.Contains(last, "three") {
-		t.Errorf("after yes: %q", last)
+	if want := "one\n> Erase what #1 says for good, on every branch that holds it? \"repeat: one\" [y/N] nothing was changed\n> "; !strings.Contains(out.String(), want) || !strings.Contains(out.String(), "#1 is redacted") {
+		t.Errorf("printed %q, want %q in it", out.String(), want)
 	}
 }
 
