@@ -48,6 +48,9 @@ func prepareFork(s *state, arg string) (job, error) {
 		}
 		name = rest
 	}
+	if err := checkBranchName(name); err != nil {
+		return nil, err
+	}
 	p := protocol.ForkParams{Mutation: mutation(), SessionID: s.session.SessionID, Name: name}
 	return s.look().after(func(ctx context.Context, c caller) (outcome, error) {
 		r, err := at(ctx, c)
@@ -223,12 +226,24 @@ func (s *state) branchHint() string {
 	return s.session.Head
 }
 
+// checkBranchName refuses names that other commands would take for a number of
+// /branches, or of a message. The server takes them: they mean numbers here alone.
+func checkBranchName(name string) error {
+	if _, err := strconv.Atoi(name); err == nil || strings.HasPrefix(name, "#") {
+		return fmt.Errorf("%q can not be the name of a branch: it is how a branch or a message is told by its number", name)
+	}
+	return nil
+}
+
 func prepareName(s *state, arg string) (job, error) {
 	if err := s.needSession(); err != nil {
 		return nil, err
 	}
 	if arg == "" {
 		return nil, errors.New("which name? /name <name>")
+	}
+	if err := checkBranchName(arg); err != nil {
+		return nil, err
 	}
 	p := protocol.BranchRenameParams{Mutation: mutation(), SessionID: s.session.SessionID, Name: arg, Branch: s.session.Branch}
 	if p.Branch == "" {

@@ -214,6 +214,23 @@ func TestPlainPromptAsks(t *testing.T) {
 	}
 }
 
+// TestPlainNumbersAreNoNames: what is a number to other commands can not be a name.
+func TestPlainNumbersAreNoNames(t *testing.T) {
+	r := newRig(t)
+	out, errs, _ := r.script(t, Options{}, nil, "repeat: one", "/name 7", "/name #1", "/name -3", "/fork 2", "/fork #2 12", "/fork #2 #x", "/branches", "/name v7", "/fork #1 7th", "/branches")
+	for _, name := range []string{"7", "#1", "-3", "2", "12", "#x"} {
+		if want := `error: "` + name + `" can not be the name of a branch`; !strings.Contains(errs, want) {
+			t.Errorf("%q is missing in:\n%s", want, errs)
+		}
+	}
+	if !strings.Contains(out, "unnamed") || !strings.Contains(out, "this branch is v7 now") || !strings.Contains(out, "the branch 7th") {
+		t.Errorf("printed %q", out)
+	}
+	if strings.Count(errs, "error:") != 6 {
+		t.Errorf("stderr %q", errs)
+	}
+}
+
 func TestPlainRefusals(t *testing.T) {
 	for _, tc := range []struct{ name, line, want string }{
 		{"unknown command", "/branchs", "did you mean /branches"},
