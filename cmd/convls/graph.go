@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/term"
@@ -69,7 +70,7 @@ func graphCommand(f *flags) *cobra.Command {
 		},
 	}
 	set := cmd.Flags()
-	set.StringVar(&g.head, "head", "", "whose folds are shown: a branch, or the id of a message (default: HEAD)")
+	set.StringVar(&g.head, "head", "", "whose folds are shown: a branch by name or number, a message as #n or by its id (default: HEAD)")
 	set.StringArrayVar(&g.expand, "expand", nil, "the id of a summary whose messages are shown, or of a message whose calls are; can be given several times")
 	set.BoolVar(&g.all, "all", false, "draw the whole graph")
 	set.IntVar(&g.limit, "limit", 200, "how many rows to draw")
@@ -185,20 +186,55 @@ func findSession(ctx context.Context, s *store.Store, word string) (*store.Sessi
 	return s.Session(all[0].Info.ID)
 }
 
-// findHead returns the chain node that a word names: the end of a branch, or a node
-// by its id. Nothing is named by "".
+// findHead returns the chain node that a word names, as in the chat: the end of a
+// branch, by its name or by its number in /branches; a message of HEAD's branch as #n;
+// or a node by its id. Nothing is named by "".
 func findHead(r *store.Reader, word string) (store.Skeleton, error) {
 	if word == "" {
 		return store.Skeleton{}, nil
 	}
 	seq, err := r.Named(word)
-	switch protocol.CodeOf(err) {
-	case protocol.CodeUnknownBranch:
-		return r.LookupChain(word)
-	case "":
+	if err == nil {
 		return r.Skeleton(seq)
 	}
-	return store.Skeleton{}, err
+	if protocol.CodeOf(err) != protocol.CodeUnknownBranch {
+		return store.Skeleton{}, err
+	}
+	if n, err := strconv.ParseUint(strings.TrimPrefix(word, "#"), 10, 32); err == nil {
+		if strings.HasPrefix(word, "#") {
+			return messageAt(r, n)
+		}
+		return branchAt(r, n)
+	}
+	s, err := r.LookupChain(word)
+	if protocol.CodeOf(err) == protocol.CodeUnknownNode {
+		return s, fmt.Errorf("there is no branch or message %q: give the name of a branch, its number in /branches of convls chat, a message of HEAD's branch like #4, or an id", word)
+	}
+	return s, err
+}
+
+// messageAt returns message n of HEAD's branch.
+func messageAt(r *store.Reader, n uint64) (store.Skeleton, error) {
+	head, err := r.Skeleton(r.State.Head)
+	if err != nil {
+		return head, err
+	}
+	if n > head.Depth {
+		return head, fmt.Errorf("there is no message #%d on HEAD's branch: the last one is #%d", n, head.Depth)
+	}
+	return r.AncestorAt(head, n)
+}
+
+// branchAt returns the end of branch n, in the order in which the chat lists them.
+func branchAt(r *store.Reader, n uint64) (store.Skeleton, error) {
+	branches, err := projection.Branches(r)
+	if err != nil {
+		return store.Skeleton{}, err
+	}
+	if n < 1 || n > uint64(len(branches)) {
+		return store.Skeleton{}, fmt.Errorf("there is no branch %d: the session has %s", n, count(int64(len(branches)), "branch", "branches"))
+	}
+	return r.LookupChain(branches[n-1].Tip)
 }
 
 func (g *graphing) draw(w io.Writer, view *protocol.GraphView) error {

@@ -96,25 +96,32 @@ func printReport(w io.Writer, file string, r protocol.ImportReport) {
 // exportCommand writes a session out.
 func exportCommand(f *flags) *cobra.Command {
 	var o transfer.Options
-	var out string
+	var out, head string
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "export SESSION",
 		Short: "Export a session as JSON Lines (all of it) or Markdown (one branch)",
-		Args:  arguments(1, 1, "which session? convls export SESSION, by the id that convls sessions lists"),
+		Long:  "Exports a session. SESSION is an id, the beginning of one, or last.",
+		Example: "  convls export last --output talk.md\n" +
+			"  convls export last --head server --format markdown\n" +
+			"  convls export SESSION > session.jsonl",
+		Args: arguments(1, 1, "which session? convls export SESSION, by the id that convls sessions lists, or last"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("format") && strings.HasSuffix(out, ".md") {
 				o.Format = "markdown"
 			}
-			if o.Head != "" && o.Format != "markdown" {
+			if head != "" && o.Format != "markdown" {
 				return errors.New("--head chooses the branch of a Markdown export: JSON Lines have all branches")
 			}
 			if _, err := os.Stat(out); out != "" && err == nil && !force {
 				return fmt.Errorf("%s exists already: choose another name, or replace it with --force", out)
 			}
 			return withStore(cmd.Context(), *f, func(s *store.Store, _ protocol.Settings) error {
-				sess, err := s.Session(args[0])
+				sess, err := findSession(cmd.Context(), s, args[0])
 				if err != nil {
+					return err
+				}
+				if o.Head, err = headID(sess, head); err != nil {
 					return err
 				}
 				if out == "" {
@@ -129,10 +136,21 @@ func exportCommand(f *flags) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.Format, "format", "jsonl", "jsonl or markdown (default: markdown for a name that ends in .md)")
-	cmd.Flags().StringVar(&o.Head, "head", "", "the node that a Markdown export ends with (default: HEAD)")
+	cmd.Flags().StringVar(&head, "head", "", "what a Markdown export ends with: a branch by name or number, a message as #n or by its id (default: HEAD)")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "a file to write (default: standard output)")
 	return cmd
+}
+
+// headID returns the id of the node that a word names; see [findHead].
+func headID(sess *store.Session, word string) (string, error) {
+	r, err := sess.Reader()
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	head, err := findHead(r, word)
+	return head.ID, err
 }
 
 // sessionsCommand lists what can be exported.

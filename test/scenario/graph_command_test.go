@@ -69,6 +69,8 @@ func TestGraphCommand(t *testing.T) {
 		{name: "all of it", args: []string{id, "--all"}, out: whole},
 		{name: "by the beginning of its id", args: []string{strings.ToLower(id[:len(id)-2])}, out: whole},
 		{name: "of another head", args: []string{"last", "--head", "other"}, out: whole},
+		{name: "of a branch by its number", args: []string{"last", "--head", "2"}, out: whole},
+		{name: "of a message by its number", args: []string{"last", "--head", "#2"}, out: whole},
 		{name: "a window", args: []string{"last", "--ascii", "--limit", "3", "--width", "28"}, errOut: "3 of 10 rows: --all draws all of them\n", out: `: there is more above
  o   | | repeat: two
  *   | | [first] <= HEAD two
@@ -86,7 +88,9 @@ func TestGraphCommand(t *testing.T) {
 		{name: "no session", code: 1, errOut: "which session? convls graph SESSION"},
 		{name: "an unknown session", args: []string{"nowhere"}, code: 1, errOut: `there is no session "nowhere": convls sessions`},
 		{name: "a beginning of two ids", args: []string{id[:5]}, code: 1, errOut: "2 sessions have an id that begins with"},
-		{name: "an unknown head", args: []string{"last", "--head", "nowhere"}, code: 1, errOut: "nowhere"},
+		{name: "an unknown head", args: []string{"last", "--head", "nowhere"}, code: 1, errOut: `there is no branch or message "nowhere"`},
+		{name: "an unknown branch", args: []string{"last", "--head", "9"}, code: 1, errOut: "there is no branch 9: the session has 4 branches"},
+		{name: "an unknown message", args: []string{"last", "--head", "#9"}, code: 1, errOut: "there is no message #9 on HEAD's branch: the last one is #4"},
 		{name: "an unknown summary", args: []string{"last", "--expand", "nowhere"}, code: 1, errOut: "nowhere"},
 		{name: "an unknown format", args: []string{"last", "--format", "png"}, code: 1, errOut: `--format is one of text, svg, dot, json, not "png"`},
 		{name: "an unknown colour", args: []string{"last", "--color", "red"}, code: 1, errOut: `--color is one of auto, always, never`},
@@ -102,6 +106,30 @@ func TestGraphCommand(t *testing.T) {
 				t.Errorf("status %d, %q\n%s\nwant status %d, %q\n%s", code, errs, out, tc.code, tc.errOut, tc.out)
 			}
 		})
+	}
+}
+
+// TestExportCommand exports the session that was used last, or one by the beginning of
+// its id, and its branches as the chat names them.
+func TestExportCommand(t *testing.T) {
+	home, id := graphHome(t)
+	all, errs, code := printed(t, home, "", "export", id)
+	if code != 0 || all == "" {
+		t.Fatalf("status %d, %q", code, errs)
+	}
+	for _, word := range []string{"last", strings.ToLower(id[:len(id)-2])} {
+		if out, errs, code := printed(t, home, "", "export", word); code != 0 || out != all {
+			t.Errorf("%s: status %d, %q; %d bytes, want %d", word, code, errs, len(out), len(all))
+		}
+	}
+	for head, want := range map[string]string{"first": "two", "1": "two", "other": "three", "#2": "one", "": "two"} {
+		out, errs, code := printed(t, home, "", "export", "last", "--format", "markdown", "--head", head)
+		if code != 0 || !strings.HasSuffix(out, "\n\n"+want+"\n\n") {
+			t.Errorf("--head %q: status %d, %q\n%s\nwant it to end with %q", head, code, errs, out, want)
+		}
+	}
+	if _, errs, code := printed(t, home, "", "export", "last", "--format", "markdown", "--head", "nowhere"); code != 1 || !strings.Contains(errs, `no branch or message "nowhere"`) {
+		t.Errorf("an unknown head: status %d, %q", code, errs)
 	}
 }
 
