@@ -14,7 +14,8 @@ type TextDocumentContentParams struct {
 	//	convls:/node/SESSION/NODE.md
 	//
 	// The views of a session are seen from HEAD, or from ?head=NODE; the graph shows
-	// what is named by ?expand=NODE, any number of times.
+	// what is named by ?expand=NODE, any number of times. Any other member of the query
+	// is refused, as is head given twice.
 	URI string `json:"uri"`
 }
 

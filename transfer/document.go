@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +73,22 @@ func ParseURI(uri string) (Document, error) {
 	default:
 		return bad()
 	}
-	return d, nil
+	return d, checkQuery(uri, d.View, query)
+}
+
+// checkQuery refuses members that a view does not know, or that it can have once: what
+// is mistyped would be left out of the document, and nothing would tell.
+func checkQuery(uri, view string, query url.Values) error {
+	known := map[string]bool{"head": view != ViewNode, "expand": view == ViewGraph}
+	for _, member := range slices.Sorted(maps.Keys(query)) {
+		if !known[member] {
+			return protocol.Errorf(protocol.CodeInvalidParams, "%q: a document of the view %s has no member %q in its query", uri, view, member)
+		}
+	}
+	if n := len(query["head"]); n > 1 {
+		return protocol.Errorf(protocol.CodeInvalidParams, "%q has %d members head in its query, and can have one", uri, n)
+	}
+	return nil
 }
 
 // URI returns the URI of a node's document.
