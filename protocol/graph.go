@@ -11,7 +11,8 @@ type GraphGetParams struct {
 	// it is left out. Where rows and lanes are does not depend on it.
 	Head string `json:"head,omitzero"`
 	// Expanded are summaries whose covered nodes are shown, as ghosts, and chain nodes
-	// whose calls are shown.
+	// whose calls are shown. An id that no node has is passed over, as in
+	// TranscriptParams.
 	Expanded []string `json:"expanded,omitzero"`
 	// Around, Before and After are ids of nodes: the window around a node's row, or the
 	// rows before or after it. One of them at most. A node that is folded away counts

@@ -298,7 +298,9 @@ type TranscriptParams struct {
 	Around string `json:"around,omitzero"`
 	// Limit is 50 if it is left out, 500 at most.
 	Limit int `json:"limit,omitzero"`
-	// Expanded are summaries whose covered turns are shown as ghosts.
+	// Expanded are summaries whose covered turns are shown as ghosts. An id that no node
+	// has is passed over: what a client holds may have been deleted, and nothing is left
+	// of a deleted node that tells its id from one that never was.
 	Expanded []string `json:"expanded,omitzero"`
 }
 

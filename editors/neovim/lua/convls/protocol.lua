@@ -520,7 +520,7 @@
 ---@class convls.protocol.GraphGetParams
 ---@field session_id string
 ---@field head? string `head` is the chain node whose folds and context are shown; the session's HEAD if it is left out. Where rows and lanes are does not depend on it.
----@field expanded? string[] `expanded` are summaries whose covered nodes are shown, as ghosts, and chain nodes whose calls are shown.
+---@field expanded? string[] `expanded` are summaries whose covered nodes are shown, as ghosts, and chain nodes whose calls are shown. An id that no node has is passed over, as in TranscriptParams.
 ---@field around? string `around`, `before` and `after` are ids of nodes: the window around a node's row, or the rows before or after it. One of them at most. A node that is folded away counts as the row that it is folded into.
 ---@field before? string `around`, `before` and `after` are ids of nodes: the window around a node's row, or the rows before or after it. One of them at most. A node that is folded away counts as the row that it is folded into.
 ---@field after? string `around`, `before` and `after` are ids of nodes: the window around a node's row, or the rows before or after it. One of them at most. A node that is folded away counts as the row that it is folded into.
@@ -1116,7 +1116,7 @@
 ---@field after? string `before` and `after` are cursors of a former reply; `around` is a node id. Without them the rows end at `head`.
 ---@field around? string
 ---@field limit? integer `limit` is 50 if it is left out, 500 at most.
----@field expanded? string[] `expanded` are summaries whose covered turns are shown as ghosts.
+---@field expanded? string[] `expanded` are summaries whose covered turns are shown as ghosts. An id that no node has is passed over: what a client holds may have been deleted, and nothing is left of a deleted node that tells its id from one that never was.
 
 --- Trigger says what began a compaction.
 ---@alias convls.protocol.Trigger
