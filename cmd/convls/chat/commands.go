@@ -55,6 +55,8 @@ func commands() []command {
 		{name: "cancel", args: "[waiting|n]", about: "stop the answer that is being written, or take a waiting message out: the last, or the nth", key: "Ctrl-C", prepare: prepareCancel},
 		{name: "attach", also: "attach-file", args: "<path>|branch <name>", about: "send a text or an image along with the next message; or bring the last answer of a branch in here", complete: argFile, prepare: prepareAttach},
 		{name: "detach", about: "send nothing along after all", prepare: prepareDetach},
+		{name: "exec", args: "<prompt>", about: "ask the model something beside the conversation, which does not go on with it", prepare: prepareExec},
+		{name: "spawn", args: "<prompt>", about: "send a message on a side branch of its own, and stay here", prepare: prepareSpawn},
 		{name: "copy", args: "[#n]", about: "copy an answer to the clipboard", prepare: prepareCopy},
 		{name: "pin", args: "[#n]", about: "pin an answer or a message: compaction carries it on word for word", prepare: preparePin(true)},
 		{name: "unpin", args: "[#n]", about: "take a pin away", prepare: preparePin(false)},

@@ -82,7 +82,7 @@ func TestCommandTable(t *testing.T) {
 		_, _ = c.prepare(&state{conversation: *shown()}, "#99999999999999999999")
 	}
 	for _, name := range []string{"help", "retry", "edit", "fork", "checkout", "branches", "rewind", "context", "model", "sessions", "new", "open", "rename", "name", "delete",
-		"system", "attach", "search", "export", "cancel", "quit", "prev", "next", "restart", "pin", "unpin", "redact", "compare", "copy", "graph", "candidates"} {
+		"system", "attach", "search", "export", "cancel", "quit", "prev", "next", "restart", "pin", "unpin", "redact", "compare", "copy", "graph", "candidates", "exec", "spawn"} {
 		if !seen[name] {
 			t.Errorf("/%s is missing", name)
 		}

@@ -78,6 +78,9 @@ func (p *plain) show(ctx context.Context, o outcome) {
 		}
 	case o.page != nil:
 		fmt.Fprintln(w, strings.TrimRight(p.safe(cmp.Or(o.page.plain, o.page.body)), "\n"))
+		if o.say != "" && p.prompts {
+			fmt.Fprintln(w, p.safe(o.say))
+		}
 	case o.draft != nil:
 		fmt.Fprintln(w, p.safe(o.draft.text))
 	case o.copy != "":
