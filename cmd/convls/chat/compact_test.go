@@ -1,8 +1,12 @@
 package chat
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+
+	"convls/test/fakemodel"
 )
 
 func TestReadCompactArgs(t *testing.T) {
@@ -17,6 +21,31 @@ func TestReadCompactArgs(t *testing.T) {
 		if got := readCompactArgs(arg); got != want {
 			t.Errorf("%q: %+v, want %+v", arg, got, want)
 		}
+	}
+}
+
+// TestPlainTellsOfCompaction: a compaction that nobody asked for is told in one line,
+// beside the answers.
+func TestPlainTellsOfCompaction(t *testing.T) {
+	r := newRig(t)
+	fake := fakemodel.New(t)
+	settings := provider(fake).(map[string]any)
+	settings["models"] = map[string]any{"fake/m": map[string]any{"window": 3_000, "max_output": 500}}
+	settings["compaction"] = map[string]any{"auto": true, "trigger": 0.4, "keep_recent_tokens": 250, "model": "extractive"}
+	var lines []string
+	want := ""
+	for i := range 6 {
+		lines = append(lines, strings.Repeat("We talk about the build and how it goes. ", 20))
+		answer := fmt.Sprintf("answer %d", i+1)
+		fake.Script(fakemodel.Say(answer))
+		want += answer + "\n"
+	}
+	out, errs, err := r.script(t, Options{Model: "fake/m"}, settings, lines...)
+	if err != nil || out != want {
+		t.Errorf("%v, printed %q, want %q", err, out, want)
+	}
+	if !regexp.MustCompile(`^(compacted: a summary stands for \d+ messages, the context went from [\d,]+ to [\d,]+ tokens\n)+$`).MatchString(errs) {
+		t.Errorf("stderr %q", errs)
 	}
 }
 

@@ -65,6 +65,9 @@ type ending struct {
 type note struct {
 	text  string
 	error bool
+	// compaction says that it tells what happened to the context unasked: whoever reads
+	// the answers is told too, where nobody is at a prompt.
+	compaction bool
 }
 
 func (e *effects) add(o effects) {

@@ -72,10 +72,11 @@ func (c *conversation) event(e protocol.Event) effects {
 		if own {
 			break
 		}
-		fx.tell("compacted: a summary stands for %s, the context went from %s to %s tokens", count(e.Covered, "message"), thousands(e.TokensBefore), thousands(e.TokensAfter))
+		text := fmt.Sprintf("compacted: a summary stands for %s, the context went from %s to %s tokens", count(e.Covered, "message"), thousands(e.TokensBefore), thousands(e.TokensAfter))
+		fx.say = append(fx.say, note{text: text, compaction: true})
 	case protocol.EventCompactFailed:
 		if e.Error != nil && !own {
-			fx.say = append(fx.say, note{text: "the compaction failed, nothing was changed: " + e.Error.Message, error: true})
+			fx.say = append(fx.say, note{text: "the compaction failed, nothing was changed: " + e.Error.Message, error: true, compaction: true})
 		}
 	case protocol.EventCompactCancel:
 		if own {

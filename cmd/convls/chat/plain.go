@@ -362,8 +362,11 @@ func (p *plain) effects(ctx context.Context, fx effects) {
 		p.stale = true
 	}
 	for _, n := range fx.say {
-		if p.prompts {
+		switch {
+		case p.prompts:
 			fmt.Fprintln(p.o.Stdout, p.safe(n.text))
+		case n.compaction:
+			fmt.Fprintln(p.o.Stderr, p.safe(n.text))
 		}
 	}
 	if len(p.wanted) > 0 {
