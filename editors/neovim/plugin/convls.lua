@@ -48,9 +48,23 @@ for _, name in ipairs({
   "hover",
   "reads",
   "refresh",
+  "compact",
+  "context",
+  "jump",
+  "transcript",
+  "node",
   "restart",
   "shutdown",
   "health",
 }) do
   vim.keymap.set({ "n", "x" }, "<Plug>(convls-" .. name .. ")", ":Convls " .. name .. "<CR>", { silent = true })
 end
+
+-- Virtual documents and views, by their names (:help convls-documents).
+vim.api.nvim_create_autocmd("BufReadCmd", {
+  group = vim.api.nvim_create_augroup("convls", {}),
+  pattern = "convls:/*",
+  callback = function(event)
+    require("convls.document").read(event.buf)
+  end,
+})

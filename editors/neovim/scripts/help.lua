@@ -42,9 +42,10 @@ end
 
 local function maps()
   local lines = {}
-  for _, where in ipairs({ "keys", "graph" }) do
-    if where == "graph" then
-      vim.list_extend(lines, { "", "In a graph:", "" })
+  local titles = { graph = "In a graph:", context = "In a context view:" }
+  for _, where in ipairs({ "keys", "graph", "context" }) do
+    if titles[where] then
+      vim.list_extend(lines, { "", titles[where], "" })
     end
     for _, action in ipairs(require("convls.actions").all()) do
       for _, keys in ipairs(action[where] or {}) do

@@ -15,6 +15,7 @@ local M = {}
 ---@field desc string one sentence, without a full stop
 ---@field keys? { [1]: string|string[], [2]: string }[] default maps of chat buffers: modes and keys
 ---@field graph? { [1]: string|string[], [2]: string }[] default maps of graph buffers
+---@field context? { [1]: string|string[], [2]: string }[] default maps of context views
 ---@field plug? boolean whether <Plug>(convls-NAME) is defined; true where it is left out
 ---@field complete? fun(lead: string, words: string[]): string[]
 ---@field run fun(call: convls.Call)
@@ -52,7 +53,7 @@ function M.all()
 end
 
 -- Each file adds its own actions; what they run is loaded when it is run.
-for _, file in ipairs({ "chat", "graph", "server" }) do
+for _, file in ipairs({ "chat", "graph", "compact", "server" }) do
   require("convls.actions." .. file)(M)
 end
 

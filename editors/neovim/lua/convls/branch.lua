@@ -16,14 +16,23 @@ local function fails(doing)
   end
 end
 
---- Returns the session that is worked on, and the node at the cursor: a row of a graph
---- or of a transcript. In a prompt, or beside a chat, it is HEAD.
+--- Returns the session that is worked on, and the node at the cursor: a row of a graph,
+--- of a transcript or of a context view, or what a document is of. In a prompt, or beside
+--- a chat, it is HEAD.
 ---@return convls.Session?
----@return { id: string, branches?: string[] }?
+---@return { id: string, kind?: convls.protocol.Kind, branches?: string[] }?
 function M.here()
   local graph = require("convls.graph").current()
   if graph then
     return graph.session, graph:row()
+  end
+  local context = require("convls.context").current()
+  if context then
+    return context.session, context:entry()
+  end
+  local document = require("convls.document").current()
+  if document and document.session then
+    return document.session, { id = document.node or document.session.head }
   end
   local chat = require("convls.chat").need()
   if not chat then

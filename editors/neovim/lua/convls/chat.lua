@@ -36,6 +36,8 @@ Chat.__index = Chat
 local by_buf = {} ---@type table<integer, convls.Chat>
 local by_session = {} ---@type table<string, convls.Chat>
 local last_used ---@type convls.Chat?
+-- What was being written in chats that were closed, by session.
+local kept = {} ---@type table<string, { prompt: string[], attachments: convls.Attachment[], editing?: convls.Editing }>
 
 local function tell(text, level)
   vim.notify("convls: " .. text, level or vim.log.levels.INFO)
@@ -52,6 +54,13 @@ end
 ---@return convls.Chat?
 function M.of(buf)
   return by_buf[buf]
+end
+
+--- Returns the chat of a session, or nil.
+---@param id string
+---@return convls.Chat?
+function M.of_session(id)
+  return by_session[id]
 end
 
 --- Returns the current chat, and tells the person if there is none.
@@ -103,12 +112,12 @@ function Chat:bar()
   return lines
 end
 
-local function make(session)
+local function make(session, buf)
   local self = setmetatable({ session = session, attachments = {} }, Chat)
   highlight.define()
   self.view = view.new(session, function()
     return self:bar()
-  end)
+  end, buf)
   self.buf = self.view.buf
   by_buf[self.buf], by_session[session.id] = self, self
   self.unwatch = session:watch(function(what, data)
@@ -128,11 +137,12 @@ local function make(session)
   auto("BufWinEnter", function()
     self:dress(vim.api.nvim_get_current_win())
   end)
-  -- A buffer that was unloaded has lost what this needs: it goes for good.
+  -- A buffer that was unloaded has lost what this needs: it goes for good, unless it
+  -- was read again, as by :edit.
   auto("BufUnload", function()
     self:close()
     vim.schedule(function()
-      if vim.api.nvim_buf_is_valid(self.buf) then
+      if vim.api.nvim_buf_is_valid(self.buf) and not by_buf[self.buf] then
         vim.api.nvim_buf_delete(self.buf, { force = true })
       end
     end)
@@ -149,7 +159,21 @@ local function make(session)
   })
   vim.bo[self.buf].filetype = "convls"
   if config.get().keymaps then
-    self:map()
+    window.map(self.buf, "keys")
+  end
+  local former = kept[session.id]
+  if former then
+    kept[session.id] = nil
+    self.attachments, self.editing = former.attachments, former.editing
+    self.view:set_prompt(former.prompt)
+    self.view:draw_bar()
+  end
+  if session.info then -- another view has loaded it
+    vim.schedule(function()
+      if by_buf[self.buf] == self then
+        self:on("loaded")
+      end
+    end)
   end
   return self
 end
@@ -159,6 +183,7 @@ function Chat:close()
     self.timer:close()
     self.timer = nil
   end
+  kept[self.session.id] = { prompt = self.view:prompt(), attachments = self.attachments, editing = self.editing }
   self.unwatch()
   by_buf[self.buf], by_session[self.session.id] = nil, nil
   if last_used == self then
@@ -167,28 +192,10 @@ function Chat:close()
   pcall(vim.api.nvim_del_augroup_by_id, vim.api.nvim_create_augroup("convls.chat." .. self.buf, {}))
 end
 
---- The default maps, in this buffer alone.
-function Chat:map()
-  for _, action in ipairs(require("convls.actions").all()) do
-    for _, keys in ipairs(action.keys or {}) do
-      vim.keymap.set(keys[1], keys[2], function()
-        action.run({ args = {}, text = "", bang = false })
-      end, { buffer = self.buf, desc = "convls: " .. action.desc })
-    end
-  end
-end
-
 --- Settings of a window that shows the chat.
 function Chat:dress(win)
-  local wo = vim.wo[win][0]
-  wo.wrap = true
-  wo.linebreak = true
-  wo.breakindent = true
-  wo.number = false
-  wo.relativenumber = false
-  wo.signcolumn = "no"
-  wo.foldcolumn = "0"
-  wo.spell = false
+  local wo = window.dress(win)
+  wo.wrap, wo.linebreak, wo.breakindent, wo.smoothscroll = true, true, true, true
   wo.conceallevel = 0
   if config.get().fold_tools then
     wo.foldmethod = "manual"
@@ -213,6 +220,13 @@ function Chat:guard()
   end
 end
 
+-- asked tells whether this Neovim asked for what an event of a compaction tells: then
+-- the reply tells it.
+local function asked(event)
+  local own = event.origin and event.origin.client_id == server.client_id()
+  return own and event.trigger ~= "auto" and event.trigger ~= "reactive"
+end
+
 function Chat:on(what, data)
   if what == "delta" then
     self.view:append(data)
@@ -227,7 +241,11 @@ function Chat:on(what, data)
     elseif data.type == "turn_retrying" then
       tell(("the model did not answer; it is asked again in %d ms"):format(data.after_ms or 0))
     elseif data.type == "compaction_recommended" then
-      tell(("the context fills %d %% of the window"):format(data.percent or 0))
+      tell(("the context fills %d %% of the window: :Convls compact makes room"):format(data.percent or 0))
+    elseif data.type == "compaction_finished" and not asked(data) then
+      tell(require("convls.compact").made(data))
+    elseif data.type == "compaction_failed" and data.error and not asked(data) then
+      tell("no summary was made: " .. errors.text(data.error), vim.log.levels.WARN)
     end
     return
   end
@@ -297,6 +315,68 @@ function Chat:show()
   if config.get().insert then
     vim.cmd.startinsert({ bang = true })
   end
+end
+
+--- Makes a buffer that was opened by its name the chat of a session.
+---@param id string
+---@param buf integer
+function M.adopt(id, buf)
+  local shown = by_session[id]
+  if shown then
+    return vim.notify("convls: this chat is open already", vim.log.levels.WARN)
+  end
+  make(sessions.get(id), buf)
+end
+
+--- Shows a message: loads it, and what a summary stands for, where it is not there yet.
+---@param id string
+function Chat:go_to(id)
+  self.session:reveal(id, function(there)
+    local line = there and self.view:line_of(id)
+    if not line then
+      return tell("that message is not on this branch", vim.log.levels.WARN)
+    end
+    self:show()
+    vim.cmd("normal! m'")
+    vim.api.nvim_win_set_cursor(0, { line + 1, 0 })
+    vim.cmd("normal! zvzt")
+  end)
+end
+
+--- Shows what the summary at the cursor stands for, or the one that stands here; or
+--- hides it again.
+function Chat:expand()
+  local row = self:row_here()
+  local id = row and (row.kind == "summary" and row.id or row.covered_by)
+  if not id or id == "" then
+    local summary = self.session:last("summary")
+    id = summary and summary.id
+  end
+  if not id then
+    return tell("no summary stands here", vim.log.levels.WARN)
+  end
+  local off
+  off = self.session:watch(function(what)
+    if what == "rows" then
+      off()
+      local line = self.view:line_of(id)
+      if line and vim.api.nvim_get_current_buf() == self.buf then
+        vim.api.nvim_win_set_cursor(0, { line + 1, 0 })
+      end
+    end
+  end)
+  self.session:toggle(id)
+end
+
+--- Shows what is known of the message at the cursor in a float.
+function Chat:hover()
+  local row = self:row_here()
+  if not row then
+    return tell("put the cursor on a message", vim.log.levels.WARN)
+  end
+  require("convls.hover").show(self.session, row, self.session.rows, function(id)
+    self:go_to(id)
+  end)
 end
 
 --- Opens the chat of a session.
@@ -397,21 +477,31 @@ local function trimmed(lines)
   return table.concat(vim.list_slice(lines, first, last), "\n")
 end
 
+--- Returns what stands in the prompt and what is attached to it, as a send takes them;
+--- nil where nothing stands there.
+---@return string? content
+---@return convls.protocol.ContextItem[]? context
+function Chat:draft()
+  local text = trimmed(self.view:prompt())
+  if text == "" then
+    return nil
+  end
+  local context = vim.tbl_map(function(attachment)
+    return attachment.item
+  end, self.attachments)
+  return text, #context > 0 and context or nil
+end
+
 --- Sends what stands in the prompt. It stays there until the server has it.
 function Chat:send()
   if self.sending then
     return tell("the message is being sent", vim.log.levels.WARN)
   end
   local before = self.view:prompt()
-  local text = trimmed(before)
-  if text == "" then
+  local params = {}
+  params.content, params.context = self:draft()
+  if not params.content then
     return tell("there is nothing to send: write below the line", vim.log.levels.WARN)
-  end
-  local params = { content = text }
-  if #self.attachments > 0 then
-    params.context = vim.tbl_map(function(attachment)
-      return attachment.item
-    end, self.attachments)
   end
   local method, editing = "convls/turn/send", self.editing
   if editing then

@@ -101,7 +101,8 @@ M.settings = {
   {
     name = "open",
     default = "vsplit",
-    doc = "Where a chat opens: `vsplit`, `split`, `tab` or `current`. A chat that is on the screen already is gone to.",
+    doc = "Where a chat opens: `vsplit`, `split`, `tab` or `current`. A chat that is on the screen already is gone to. "
+      .. "With `vsplit` a view that is opened from another one goes below it.",
     check = one_of("vsplit", "split", "tab", "current"),
   },
   {

@@ -32,6 +32,7 @@ local M = {}
 ---@field cursor? string
 ---@field revision integer grows with every change of what the graph shows
 ---@field connected boolean
+---@field expanded string[] the summaries whose covered turns are shown, as ghosts
 local Session = {}
 Session.__index = Session
 
@@ -58,6 +59,7 @@ function M.get(id)
     serial = 0,
     changes = 0,
     held = {},
+    expanded = {},
   }, Session)
   sessions[id] = self
   self.off = {
@@ -137,6 +139,9 @@ function Session:open()
       self.before = result.transcript.before
       self.changes = self.changes + 1
       self:tell("loaded")
+      if #self.expanded > 0 then
+        self:refresh_rows()
+      end
     end
   )
 end
@@ -204,29 +209,78 @@ Session.refresh_info = coalesced("info", function(self, done)
   end)
 end)
 
+local chain = { root = true, user = true, assistant = true, attach = true }
+
+-- How many chain nodes are loaded, but for those that a summary stands for.
+local function loaded(self)
+  local count = 0
+  for _, row in ipairs(self.rows) do
+    if chain[row.kind] and not row.ghost then
+      count = count + 1
+    end
+  end
+  return count
+end
+
+--- How many chain nodes one request brings at most (docs/protocol.md).
+local MOST = 500
+
 --- Asks for the end of the transcript anew, and puts it in the place of what is there.
 Session.refresh_rows = coalesced("rows", function(self, done)
-  local changes = self.changes
-  server.request("convls/transcript/get", { session_id = self.id, limit = config.get().tail }, function(err, result)
+  local changes, all, tail = self.changes, self.all, config.get().tail
+  self.all = false
+  server.request("convls/transcript/get", {
+    session_id = self.id,
+    limit = all and math.min(MOST, loaded(self) + tail) or tail,
+    expanded = self:shown(),
+  }, function(err, result)
     if err then
       if errors.code(err) ~= errors.SERVER_LOST then
         errors.show(err, "reading the transcript")
       end
     elseif changes ~= self.changes then
       -- The reply may be older than what the events have said since.
-      self.rows_again = true
+      self.rows_again, self.all = true, self.all or all
     else
-      self:merge(result)
+      self:merge(result, all)
     end
     done()
   end)
 end)
 
+--- Asks for all that is loaded anew: what is far above the end may have changed too, as
+--- it does when a summary comes to stand for it.
+function Session:refresh_all()
+  self.all = true
+  self.changes = self.changes + 1
+  self:refresh_rows()
+end
+
+-- The expanded summaries as a request takes them: Lua can not tell an empty list from
+-- an empty object.
+function Session:shown()
+  return #self.expanded > 0 and self.expanded or nil
+end
+
+--- Shows what a summary stands for, or hides it again.
+---@param id string
+function Session:toggle(id)
+  for i, expanded in ipairs(self.expanded) do
+    if expanded == id then
+      table.remove(self.expanded, i)
+      return self:refresh_all()
+    end
+  end
+  self.expanded[#self.expanded + 1] = id
+  self:refresh_all()
+end
+
 --- Puts a window that ends at HEAD in the place of the rows from its first row on.
 ---@param window convls.protocol.Transcript
-function Session:merge(window)
+---@param all? boolean in the place of all rows
+function Session:merge(window, all)
   local first = window.rows[1]
-  local at = first and self:index(first.id)
+  local at = not all and first and self:index(first.id)
   if at and window.before then
     local rows = vim.list_slice(self.rows, 1, at - 1)
     vim.list_extend(rows, window.rows)
@@ -241,7 +295,8 @@ end
 
 --- Loads the window before the first row. `done` is called with whether rows came.
 ---@param done? fun(came: boolean)
-function Session:load_before(done)
+---@param limit? integer how many chain nodes; the setting `tail` if it is left out
+function Session:load_before(done, limit)
   done = done or function() end
   if not self.before or self.loading_before or not self.connected then
     return done(false)
@@ -250,7 +305,7 @@ function Session:load_before(done)
   local before, first = self.before, self.rows[1]
   server.request(
     "convls/transcript/get",
-    { session_id = self.id, before = before, limit = config.get().tail },
+    { session_id = self.id, before = before, limit = limit or config.get().tail, expanded = self:shown() },
     function(err, window)
       self.loading_before = false
       -- If another branch came meanwhile, this window is not its beginning.
@@ -285,7 +340,39 @@ function Session:row(id)
   return i and self.rows[i] or nil
 end
 
-local chain = { root = true, user = true, assistant = true, attach = true }
+--- Makes a node one of the rows: loads what is before them, and shows what a summary
+--- stands for. `done` is called with whether it is there.
+---@param id string
+---@param done fun(there: boolean)
+function Session:reveal(id, done)
+  if self:index(id) then
+    return done(true)
+  end
+  local folded
+  for _, row in ipairs(self.rows) do
+    if row.kind == "summary" and row.fold and row.fold.state == "folded" then
+      folded = row.id
+    end
+  end
+  local function again(came)
+    if came then
+      self:reveal(id, done)
+    else
+      done(self:index(id) ~= nil)
+    end
+  end
+  if folded and not vim.tbl_contains(self.expanded, folded) then
+    local off
+    off = self:watch(function(what)
+      if what == "rows" or what == "gone" or (what == "state" and not self.connected) then
+        off()
+        again(what == "rows")
+      end
+    end)
+    return self:toggle(folded)
+  end
+  self:load_before(again, MOST)
+end
 
 --- Returns the last row of a kind, or of the chain where no kind is named.
 ---@param kind? convls.protocol.Kind
@@ -312,7 +399,7 @@ local ends = {
   turn_interrupted = "ConvlsTurnInterrupted",
 }
 
--- After these the rows may be others, in ways that the event does not tell.
+-- After these any of the rows may be others, in ways that the event does not tell.
 local rows_change = {
   branch_deleted = true,
   node_pinned = true,
@@ -358,17 +445,20 @@ function Session:on_event(event)
     self.head = event.head
     local last = self:last()
     if not last or last.id ~= event.head then
+      -- Another branch; where summaries stand, they may not stand there.
       self.changes = self.changes + 1
+      self.all = self.all or (self.info and #self.info.active_summaries > 0)
       self:refresh_rows()
       self:refresh_info()
     end
     bus.autocmd("ConvlsHeadMoved", { session_id = self.id, head = event.head, cause = event.cause })
+  elseif event.type == "compaction_finished" then
+    bus.autocmd("ConvlsCompacted", { session_id = self.id, summary_id = event.summary_id })
   elseif event.type == "session_deleted" then
     self:tell("gone")
   end
   if rows_change[event.type] then
-    self.changes = self.changes + 1
-    self:refresh_rows()
+    self:refresh_all()
   end
   if info_changes[event.type] then
     self:refresh_info()

@@ -5,11 +5,48 @@ local M = {}
 
 local commands = { vsplit = "botright vsplit", split = "botright split", tab = "tab split" }
 
+--- Makes a buffer that is listed, for a view.
+---@param name string such as convls:/session/ID/chat
+---@return integer
+function M.buffer(name)
+  local buf = vim.api.nvim_create_buf(true, false)
+  vim.api.nvim_buf_set_name(buf, name)
+  return buf
+end
+
+--- Sets how a window shows a view: without what is for files.
+---@param win integer
+---@return table wo the options of the window, for this buffer alone
+function M.dress(win)
+  local wo = vim.wo[win][0]
+  wo.number, wo.relativenumber, wo.spell = false, false, false
+  wo.signcolumn, wo.foldcolumn = "no", "0"
+  return wo
+end
+
+--- Makes the default maps of a view in its buffer: those that the actions name for it.
+---@param buf integer
+---@param view "keys"|"graph"|"context" the member of the actions
+function M.map(buf, view)
+  for _, action in ipairs(require("convls.actions").all()) do
+    for _, keys in ipairs(action[view] or {}) do
+      vim.keymap.set(keys[1], keys[2], function()
+        action.run({ args = {}, text = "", bang = false })
+      end, { buffer = buf, nowait = true, desc = "convls: " .. action.desc })
+    end
+  end
+end
+
 --- Shows a buffer in a window of its own, or in the present one, as the setting `open`
---- says.
+--- says. A view that is opened from another one goes below it, so that the columns do not
+--- become narrower with each.
 ---@param buf integer
 function M.show(buf)
-  local command = commands[config.get().open]
+  local open = config.get().open
+  local command = commands[open]
+  if open == "vsplit" and vim.startswith(vim.api.nvim_buf_get_name(0), "convls:/") then
+    command = "belowright split"
+  end
   if command then
     vim.cmd(command)
   end

@@ -78,15 +78,35 @@ return function(actions)
   })
   actions.add({
     name = "expand",
-    desc = "In a graph: show what the summary stands for or what the message called, or fold it again",
+    desc = "Show what the summary at the cursor stands for, or in a graph what the message called; or fold it again",
+    keys = { { "n", "gs" } },
     graph = { { "n", "za" }, { "n", "<Tab>" } },
-    run = graph("toggle"),
+    run = function()
+      local current = require("convls.graph").current()
+      if current then
+        return current:toggle()
+      end
+      local chat = require("convls.chat").need()
+      if chat then
+        chat:expand()
+      end
+    end,
   })
   actions.add({
     name = "hover",
-    desc = "In a graph: show the node at the cursor and what it read",
+    desc = "Show the node at the cursor and what it read; of a summary the goal, constraints and open tasks, "
+      .. "where <CR> leads to the message that says so",
+    keys = { { "n", "K" } },
     graph = { { "n", "K" } },
-    run = graph("hover"),
+    context = { { "n", "K" } },
+    run = function()
+      local current = require("convls.graph").current()
+        or require("convls.context").current()
+        or require("convls.chat").need()
+      if current then
+        current:hover()
+      end
+    end,
   })
   actions.add({
     name = "reads",

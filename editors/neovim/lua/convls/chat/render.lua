@@ -9,6 +9,7 @@ local M = {}
 ---@field lines string[]
 ---@field heading [string, string][] what stands beside the first line, as virtual text
 ---@field group string the highlight of the first line
+---@field ghost boolean whether all of it is dimmed
 ---@field remark? { [1]: integer, [2]: integer, [3]: string } lines that say how it ended, with their highlight
 ---@field folds integer[][] first and last line of each fold, from 1
 ---@field open boolean whether text may still come
@@ -81,7 +82,6 @@ local headings = {
   user = { "## You", "ConvlsUser" },
   assistant = { "## Assistant", "ConvlsAssistant" },
   root = { "## System", "ConvlsSystem" },
-  summary = { "## Summary", "ConvlsSummary" },
   attach = { "## Attached", "ConvlsSystem" },
   notice = { "## Notice", "ConvlsSystem" },
   call = { "## Call", "ConvlsSystem" },
@@ -200,14 +200,51 @@ local function beside(row)
   if row.redacted then
     add("redacted")
   end
-  if row.kind == "summary" then
-    local count = row.fold and row.fold.count or row.covers_count or #(row.covers_ids or {})
-    add(("stands for %d messages"):format(count))
-  end
   if row.ghost then
-    add("covered")
+    add("not read: a summary stands for it")
   end
   return heading
+end
+
+--- Returns how many messages a summary stands for.
+---@param row convls.protocol.Row
+---@return integer
+function M.covered(row)
+  return row.fold and row.fold.count or row.covers_count or #(row.covers_ids or {})
+end
+
+--- Returns a count with its noun: 1 message, 2 messages.
+---@param n integer
+---@param noun string
+---@return string
+function M.counted(n, noun)
+  return ("%d %s%s"):format(n, noun, n == 1 and "" or noun:find("ch$") and "es" or "s")
+end
+
+-- The line that a summary folds into: beside it nothing would show.
+local function summary_heading(row)
+  local words = { "## Summary of " .. M.counted(M.covered(row), "message") }
+  local p = row.provenance
+  if p and (p.tokens_after or 0) > 0 then
+    words[#words + 1] = ("%s to %s tokens"):format(M.short(p.tokens_before or 0), M.short(p.tokens_after))
+  end
+  if row.fold and row.fold.state == "expanded" then
+    words[#words + 1] = "shown above"
+  end
+  return table.concat(words, " · ")
+end
+
+-- A summary's text as people need it: without the first line, which is for the model,
+-- and without the sections that say nothing.
+local function summary_text(row)
+  local parts = {}
+  for _, part in ipairs(row.content) do
+    local text = (part.text or ""):gsub("^%[compacted checkpoint%]%s*", "")
+    text = text:gsub("## [^\n]+\n\nnone\n\n", "")
+    -- Below the heading of the summary those of its sections are one deeper.
+    parts[#parts + 1] = { type = part.type, text = ("\n" .. text):gsub("\n## ", "\n### "):sub(2) }
+  end
+  return parts
 end
 
 --- Draws a row. Returns nil for one that shows nothing.
@@ -239,6 +276,7 @@ function M.block(row, system)
       tostring(row.pinned),
       tostring(row.redacted),
       tostring(row.ghost),
+      row.fold and row.fold.state .. row.fold.count or "",
       tostring(row.truncated),
       row.error and row.error.message or "",
     }, "\t"),
@@ -246,13 +284,18 @@ function M.block(row, system)
     folds = {},
     lines = {},
     open = open,
+    ghost = row.ghost == true,
   }
   if row.kind == "tool" then
     tool(row, block)
   else
     local heading = headings[row.kind] or { "## " .. row.kind, "ConvlsSystem" }
+    local content = row.content
+    if row.kind == "summary" then
+      heading, content = { summary_heading(row), "ConvlsSummary" }, summary_text(row)
+    end
     block.lines[1], block.group = heading[1], heading[2]
-    for i, part in ipairs(row.content) do
+    for i, part in ipairs(content) do
       local first = #block.lines + 1
       local fold = part_lines(block.lines, part)
       if #block.lines >= first then

@@ -6,6 +6,7 @@
 --- history a buffer, so what is typed while a reply arrives can be undone back to the
 --- last text that came.
 local render = require("convls.chat.render")
+local window = require("convls.window")
 
 local M = {}
 
@@ -23,12 +24,13 @@ local ns = vim.api.nvim_create_namespace("convls.chat")
 local View = {}
 View.__index = View
 
---- Makes the view of a session in a new buffer.
+--- Makes the view of a session.
 ---@param session convls.Session
 ---@param bar fun(): [string, string][][]
+---@param buf? integer a buffer that has its name already, or a new one is made
 ---@return convls.View
-function M.new(session, bar)
-  local buf = vim.api.nvim_create_buf(true, false)
+function M.new(session, bar, buf)
+  buf = buf or window.buffer(("convls:/session/%s/chat"):format(session.id))
   local self = setmetatable({
     buf = buf,
     session = session,
@@ -38,10 +40,11 @@ function M.new(session, bar)
     pending = {},
     drawn = setmetatable({}, { __mode = "k" }),
   }, View)
-  vim.api.nvim_buf_set_name(buf, ("convls:/session/%s/chat"):format(session.id))
   vim.bo[buf].buftype = "nofile"
   vim.bo[buf].bufhidden = "hide"
   vim.bo[buf].swapfile = false
+  vim.bo[buf].modifiable = true
+  vim.api.nvim_buf_clear_namespace(buf, ns, 0, -1)
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, { "# …", "", "" })
   self:set_tail(1)
   vim.api.nvim_buf_attach(buf, false, {
@@ -148,6 +151,16 @@ function View:set_heading(block, row)
     invalidate = false,
     strict = false,
   })
+  if block.ghost then
+    block.ghost_mark = vim.api.nvim_buf_set_extmark(self.buf, ns, row, 0, {
+      id = block.ghost_mark,
+      end_row = row + #block.lines - 1,
+      end_col = 0,
+      hl_group = "ConvlsGhost",
+      priority = 190,
+      strict = false,
+    })
+  end
   if block.remark then
     block.remark_mark = vim.api.nvim_buf_set_extmark(self.buf, ns, row + block.remark[1] - 1, 0, {
       id = block.remark_mark,
@@ -162,10 +175,13 @@ end
 
 function View:forget(block)
   vim.api.nvim_buf_del_extmark(self.buf, ns, block.mark)
-  if block.remark_mark then
-    vim.api.nvim_buf_del_extmark(self.buf, ns, block.remark_mark)
+  for _, mark in ipairs({ "remark_mark", "ghost_mark" }) do
+    if block[mark] then
+      vim.api.nvim_buf_del_extmark(self.buf, ns, block[mark])
+    end
+    block[mark] = nil
   end
-  block.mark, block.remark_mark = nil, nil
+  block.mark = nil
 end
 
 --- Returns the first line of a block, from 0.
