@@ -25,6 +25,8 @@ type command struct {
 	complete argKind
 	// asks says that it asks before it does something, unless --yes is its first argument.
 	asks bool
+	// waits says that its job lasts as long as a model answers: Ctrl-C ends it.
+	waits bool
 	// prepare checks the arguments and makes the job. It runs where the state may be
 	// read, and must not wait for anything.
 	prepare func(s *state, arg string) (job, error)
@@ -55,8 +57,8 @@ func commands() []command {
 		{name: "cancel", args: "[waiting|n]", about: "stop the answer that is being written, or take a waiting message out: the last, or the nth", key: "Ctrl-C", prepare: prepareCancel},
 		{name: "attach", also: "attach-file", args: "<path>|branch <name>", about: "send a text or an image along with the next message; or bring the last answer of a branch in here", complete: argFile, prepare: prepareAttach},
 		{name: "detach", about: "send nothing along after all", prepare: prepareDetach},
-		{name: "exec", args: "<prompt>", about: "ask the model something beside the conversation, which does not go on with it", prepare: prepareExec},
-		{name: "spawn", args: "<prompt>", about: "send a message on a side branch of its own, and stay here", prepare: prepareSpawn},
+		{name: "exec", args: "<prompt>", about: "ask the model something beside the conversation, which does not go on with it", waits: true, prepare: prepareExec},
+		{name: "spawn", args: "<prompt>", about: "send a message on a side branch of its own, and stay here", waits: true, prepare: prepareSpawn},
 		{name: "copy", args: "[#n]", about: "copy an answer to the clipboard", prepare: prepareCopy},
 		{name: "pin", args: "[#n]", about: "pin an answer or a message: compaction carries it on word for word", prepare: preparePin(true)},
 		{name: "unpin", args: "[#n]", about: "take a pin away", prepare: preparePin(false)},
@@ -160,6 +162,17 @@ func prepareInput(s *state, text string) (job, error) {
 		return confirmed(do), nil
 	}
 	return c.prepare(s, arg)
+}
+
+// waits reports whether a line of input is a command that lasts as long as a model
+// answers.
+func waits(text string) bool {
+	name, _, isCommand := parseInput(text)
+	if !isCommand {
+		return false
+	}
+	c, err := lookup(name)
+	return err == nil && c.waits
 }
 
 func prepareHelp(_ *state, arg string) (job, error) {

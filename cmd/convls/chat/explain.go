@@ -15,6 +15,8 @@ func explain(err error) string {
 	switch {
 	case errors.Is(err, client.ErrClosed):
 		return "the server is gone: /restart starts it again; everything that was said is kept"
+	case errors.Is(err, context.Canceled):
+		return "it was stopped; what had arrived is kept"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "the server did not answer in time: try again"
 	}

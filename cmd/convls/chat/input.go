@@ -200,6 +200,8 @@ func (m *screen) interrupt() tea.Cmd {
 		}
 		m.notes = nil
 		return m.aside("/cancel")
+	case m.running != nil && m.running.stop != nil:
+		m.running.stop()
 	default:
 		m.leaving = true
 		text := "press Ctrl-C again to leave"

@@ -209,7 +209,31 @@ func (p *plain) submit(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
+	if waits(text) {
+		do = p.stoppable(do)
+	}
 	return p.carryOut(ctx, do)
+}
+
+// stoppable is a job that an interrupt ends.
+func (p *plain) stoppable(do job) job {
+	return func(ctx context.Context, c caller) (outcome, error) {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		over, watched := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(watched)
+			select {
+			case <-p.interrupts:
+				stop()
+			case <-over:
+			}
+		}()
+		o, err := do(ctx, c)
+		close(over)
+		<-watched
+		return o, err
+	}
 }
 
 func (p *plain) carryOut(ctx context.Context, do job) error {

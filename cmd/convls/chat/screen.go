@@ -58,6 +58,8 @@ type entry struct {
 	text  string
 	typed bool
 	job   job
+	// stop ends it, if it lasts as long as a model answers; else it is nil.
+	stop context.CancelFunc
 }
 
 // runScreen connects before it takes the terminal over, so that what keeps the

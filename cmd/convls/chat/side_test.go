@@ -2,10 +2,12 @@ package chat
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"convls/protocol"
+	"convls/test/fakemodel"
 )
 
 // TestPlainSide: /exec and /spawn print an answer and leave the conversation as it was.
@@ -65,4 +67,90 @@ func TestScreenSide(t *testing.T) {
 	d.keys("esc")
 	d.see("it has a side branch of its own: /checkout ")
 	d.gone("#4")
+}
+
+// TestSideStops: Ctrl-C ends a question to the model, on the server too, and what had
+// arrived is kept.
+func TestSideStops(t *testing.T) {
+	for _, command := range []string{"/exec", "/spawn"} {
+		r := newRig(t)
+		fake := fakemodel.New(t)
+		fake.Script(fakemodel.Say("hello"))
+		fake.Script(fakemodel.Say("one ", "two").Hold(fake.Gate(), 1))
+		d := newDriver(t, Options{Model: "fake/m"}, r.dial(provider(fake)))
+		d.enter("hi")
+		d.see("#2 fake/m")
+		d.answered()
+		d.m.input.SetValue(command + " what")
+		d.keys("enter")
+		if v := d.view(); !strings.Contains(v, "waiting for the model (Ctrl-C stops it)") {
+			t.Errorf("%s: it does not say that it waits:\n%s", command, v)
+		}
+		fake.WaitRequests(t, 2)
+		d.keys("ctrl+c")
+		d.see("it was stopped")
+		d.gone("waiting for the model")
+		if d.m.leaving {
+			t.Errorf("%s: the next Ctrl-C would leave", command)
+		}
+		r.cancelledAside(t)
+	}
+}
+
+// TestPlainSideStops does so without a screen.
+func TestPlainSideStops(t *testing.T) {
+	r := newRig(t)
+	fake := fakemodel.New(t)
+	fake.Script(fakemodel.Say("hello"))
+	fake.Script(fakemodel.Say("one ", "two").Hold(fake.Gate(), 1))
+	l, err := r.dial(provider(fake))(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.end() }()
+	var out strings.Builder
+	p := &plain{o: Options{Stdout: &out, Stderr: &out}, link: l, printed: map[string]int{}, ended: map[string]ending{}, interrupts: make(chan os.Signal, 1)}
+	p.clientID, p.next.model = l.clientID, "fake/m"
+	if err := p.line(t.Context(), input{text: "hi"}); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		fake.WaitRequests(t, 2)
+		p.interrupts <- os.Interrupt
+	}()
+	if err := p.line(t.Context(), input{text: "/exec what"}); err == nil || !strings.Contains(err.Error(), "it was stopped") {
+		t.Errorf("err %v", err)
+	}
+	if len(p.interrupts) != 0 {
+		t.Error("the interrupt is still to come")
+	}
+	r.cancelledAside(t)
+}
+
+// cancelledAside waits until the call or spawned turn of the session that was used last
+// has ended, and fails unless it was cancelled.
+func (r *rig) cancelledAside(t *testing.T) {
+	t.Helper()
+	id := r.last(t).Session.SessionID
+	v, err := call[protocol.GraphView](t.Context(), r.other(), protocol.MethodGraphGet, protocol.GraphGetParams{SessionID: id, Expanded: []string{r.last(t).Session.Head}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sess, err := r.store.Session(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, row := range v.Rows {
+		if row.Kind != protocol.KindCall && (!row.Spawned || row.Kind != protocol.KindAssistant) {
+			continue
+		}
+		found = true
+		if state, _, err := r.engine.Wait(t.Context(), sess, row.ID); err != nil || state != protocol.StatusCancelled {
+			t.Errorf("the answer is %s (%v)", state, err)
+		}
+	}
+	if !found {
+		t.Error("nothing was asked aside")
+	}
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"strings"
 
 	"convls/client"
@@ -198,10 +199,17 @@ func (m *screen) enter(e entry) tea.Cmd {
 			return m.following()
 		}
 	}
+	ctx, l := m.ctx, m.link
+	if waits(e.text) {
+		ctx, e.stop = context.WithCancel(ctx)
+		m.tell("waiting for the model (Ctrl-C stops it)")
+	}
 	m.running = &e
 	m.expect()
-	ctx, l := m.ctx, m.link
 	return func() tea.Msg {
+		if e.stop != nil {
+			defer e.stop()
+		}
 		o, err := j(ctx, l)
 		return jobMsg{&e, o, err}
 	}
@@ -223,6 +231,9 @@ func (m *screen) following() tea.Cmd {
 func (m *screen) done(msg jobMsg) tea.Cmd {
 	if msg.entry != m.running {
 		return nil
+	}
+	if m.running.stop != nil {
+		m.notes = nil // it waits no more
 	}
 	m.running = nil
 	cmd := m.apply(msg.outcome)
