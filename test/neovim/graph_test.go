@@ -30,15 +30,15 @@ func (n *Neovim) openGraph() {
 }
 
 // AwaitGraph waits until a Lua expression is true, in which graph is the graph of the
-// current window and row that at the cursor.
-func (n *Neovim) AwaitGraph(what, expression string) {
+// current window, row that at the cursor, and args are the arguments.
+func (n *Neovim) AwaitGraph(what, expression string, args ...any) {
 	n.t.Helper()
 	n.AwaitLua(what, `(function()
   local graph = require("convls.graph").current()
   if not graph or graph.loading then return false end
   local row = graph:row()
   return `+expression+`
-end)()`)
+end)()`, args...)
 }
 
 // wantDrawing compares the graph's buffer with what convls graph draws of the same

@@ -25,6 +25,8 @@ local MARGIN = 40
 ---@field expanded string[]
 ---@field around? string the node that the window is around, HEAD if nil
 ---@field reads_of? string
+---@field gone? boolean whether the session was deleted
+---@field to_head? boolean whether the cursors go to HEAD with the next answer
 local Graph = {}
 Graph.__index = Graph
 
@@ -48,10 +50,21 @@ local function make(session)
   vim.bo[buf].modifiable = false
   vim.bo[buf].undolevels = -1
   by_buf[buf], by_session[session.id] = self, self
+  self.connected = session.connected
   self.unwatch = session:watch(function(what)
-    if what == "loaded" then
-      self:load()
-    elseif what == "event" and self.view and session.revision > self.view.revision then
+    if what == "gone" then
+      self:went()
+    elseif what == "loaded" then
+      self.connected = true
+      self:tell()
+      self:load(true)
+    elseif what == "state" and self.connected ~= session.connected then
+      self.connected = session.connected
+      self:tell()
+      if self.connected then
+        self:load(true) -- nobody knows which requests the server took along
+      end
+    elseif what == "event" and session.revision > (self.view and self.view.revision or -1) then
       self:load()
     end
   end)
@@ -70,6 +83,7 @@ local function make(session)
       local wo = vim.wo[vim.api.nvim_get_current_win()][0]
       wo.wrap, wo.number, wo.relativenumber, wo.spell, wo.cursorline = false, false, false, false, true
       wo.signcolumn, wo.foldcolumn = "no", "0"
+      self:tell()
     end,
   })
   vim.api.nvim_create_autocmd("BufUnload", {
@@ -120,9 +134,47 @@ function Graph:row()
   return self.drawing and self.drawing.rows[vim.api.nvim_win_get_cursor(0)[1]]
 end
 
+--- Returns the row at a line, or the nearest one where that line is a note.
+---@param line integer
+---@return convls.protocol.GraphRow?
+function Graph:row_near(line)
+  local rows = self.drawing and self.drawing.rows or {}
+  for away = 0, self.drawing and #self.drawing.lines or 0 do
+    local row = rows[line + away] or rows[line - away]
+    if row then
+      return row
+    end
+  end
+end
+
+--- Says at the top of its windows why the graph does not follow the session.
+function Graph:tell()
+  local text = ""
+  if self.gone then
+    text = "%#ConvlsError#this session was deleted"
+  elseif self.view and not self.session.connected then
+    text = "%#ConvlsError#the server has gone. Next: :Convls restart"
+  end
+  for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
+    pcall(function() -- there may be no room for it
+      vim.wo[win][0].winbar = text
+    end)
+  end
+end
+
+--- The session was deleted: the picture stays, and nothing is asked for any more.
+function Graph:went()
+  self.gone = true
+  self.unwatch()
+  self:tell()
+end
+
 --- Asks for what is new. What is asked for meanwhile is asked for once after it.
 ---@param whole? boolean whether the window is another one than before
 function Graph:load(whole)
+  if self.gone then
+    return
+  end
   self.whole = self.whole or whole
   if self.loading then
     self.again = true
@@ -145,21 +197,42 @@ function Graph:load(whole)
       return
     end
     local code = errors.code(err)
-    if code == "unknown_node" and (self.around or self.reads_of or #self.expanded > 0) then
-      -- What the window hung on was deleted.
-      self.around, self.reads_of, self.expanded = nil, nil, {}
+    if code == "unknown_session" then
+      return self:went()
+    elseif code == errors.SERVER_LOST or code == errors.NO_SERVER then
+      return -- what is missed is asked for when the server is there again
+    elseif err and self:retreat(err) then
       return self:load(true)
     elseif err then
-      if code ~= errors.SERVER_LOST then
-        errors.show(err, "reading the graph")
-      end
+      errors.show(err, "reading the graph")
     elseif not self:take(view) then
       self.whole, self.again = true, true
     end
     if self.again then
       self:load()
+    elseif vim.api.nvim_get_current_buf() == self.buf then
+      self:page() -- the cursor may have gone on meanwhile
     end
   end)
+end
+
+--- Takes back what the window was asked for with and the server refuses, such as a node
+--- that was deleted. Returns false where there is nothing of the kind.
+---@param err convls.Error
+---@return boolean
+function Graph:retreat(err)
+  if self.reads_of and (not self.around or err.message:find(self.reads_of, 1, true)) then
+    self.reads_of = nil
+    if errors.code(err) ~= "unknown_node" then
+      errors.show(err, "marking what was read")
+    end
+    return true
+  elseif self.around then
+    self.around, self.to_head = nil, true
+    vim.notify("convls: what the graph was at is not there any more; this is HEAD", vim.log.levels.WARN)
+    return true
+  end
+  return false
 end
 
 --- Takes an answer in, and draws. Returns false where it does not fit what is there.
@@ -206,12 +279,12 @@ function Graph:draw()
   local held = {}
   for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
     local saved = vim.api.nvim_win_call(win, vim.fn.winsaveview)
-    local row = self.drawing and self.drawing.rows[saved.lnum]
+    local row = self:row_near(saved.lnum)
     held[win] = { saved, row and row.id, row and row.row }
   end
-  local first = not self.drawing
+  local to_head = self.to_head or not self.drawing
   local drawing = draw.draw(self.view)
-  self.drawing = drawing
+  self.drawing, self.to_head = drawing, nil
   vim.bo[self.buf].modifiable = true
   vim.api.nvim_buf_set_lines(self.buf, 0, -1, false, drawing.lines)
   vim.bo[self.buf].modifiable = false
@@ -222,11 +295,10 @@ function Graph:draw()
     end
   end
   for win, was in pairs(held) do
-    local line = self:line_of(was[2], was[3])
-    if first or not line then
+    local saved, line = was[1], self:line_of(was[2], was[3])
+    if to_head or not line then
       line = self:line_of_head() or #drawing.lines
     end
-    local saved = was[1]
     -- Nothing is scrolled away that there is room for.
     local most = math.max(1, #drawing.lines - vim.api.nvim_win_get_height(win) + 1)
     saved.topline = math.max(1, math.min(saved.topline + line - saved.lnum, most))
@@ -237,12 +309,13 @@ function Graph:draw()
   end
 end
 
---- Returns the line of a node. Where that is no row any more, it is the next one after its slot.
+--- Returns the line of a node. Where that is no row any more, it is the next one after
+--- its slot, or the last one.
 function Graph:line_of(id, slot)
   if not id then
     return nil
   end
-  local near
+  local near, last
   for i = 1, #self.drawing.lines do
     local row = self.drawing.rows[i]
     if row and row.id == id then
@@ -250,8 +323,9 @@ function Graph:line_of(id, slot)
     elseif row and slot and not near and row.row >= slot then
       near = i
     end
+    last = row and i or last
   end
-  return near
+  return near or slot and last or nil
 end
 
 function Graph:line_of_head()
@@ -264,8 +338,8 @@ end
 
 --- Asks for the window around the cursor, if that is near an end beyond which there is more.
 function Graph:page()
-  local view, row = self.view, self:row()
-  if not view or self.loading then
+  local view = self.view
+  if not view or self.loading or not self.session.connected then
     return
   end
   local line = vim.api.nvim_win_get_cursor(0)[1]
@@ -274,7 +348,7 @@ function Graph:page()
   if not (above or below) then
     return
   end
-  row = row or view.rows[above and 1 or #view.rows]
+  local row = self:row_near(line)
   if row and row.id ~= self.around then
     self.around = row.id
     self:load(true)
