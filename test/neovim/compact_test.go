@@ -196,7 +196,7 @@ return c and #c.entries < args[1] and c.entries[2].kind == "summary" end)()`, en
 		n.AwaitLua("the cursor on its entry", `(require("convls.context").current():entry() or {}).why == "draft"`)
 		n.Command("call search('│ repeat: Give each')")
 		n.Type("<CR>")
-		n.AwaitLua("the message in the chat", `vim.api.nvim_get_current_buf() == chat.buf and chat:row_here().content[1].text:find("Give each row") ~= nil`)
+		n.AwaitLua("the message in the chat", `vim.api.nvim_get_current_buf() == chat.buf and chat:row_here() and chat:row_here().content[1].text:find("Give each row") ~= nil`)
 	})
 }
 

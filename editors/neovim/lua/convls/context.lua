@@ -119,7 +119,8 @@ end
 
 --- Asks for what is new. What is asked for meanwhile is asked for once after it.
 function Context:load()
-  if not self.session.info or #vim.fn.win_findbuf(self.buf) == 0 then
+  -- A request would start a server that a person has stopped.
+  if not self.session.connected or #vim.fn.win_findbuf(self.buf) == 0 then
     return
   end
   if self.loading then
@@ -236,16 +237,20 @@ end
 
 function Context:draw()
   local open = self.keys and self:opened() or {}
+  -- The cursors stay on their entries, and these where they are on the screen.
   local held = {}
   for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
-    local saved = vim.api.nvim_win_call(win, vim.fn.winsaveview)
-    local entry = self.lines[saved.lnum]
-    held[win] = { saved, entry and self.keys[entry], entry and saved.lnum - self.starts[entry] }
+    local cursor = vim.api.nvim_win_get_cursor(win)
+    local entry = self.lines[cursor[1]]
+    if entry then
+      local row = vim.api.nvim_win_call(win, vim.fn.winline)
+      held[win] = { key = self.keys[entry], offset = cursor[1] - self.starts[entry], row = row }
+    end
   end
   local lines, marks = title(self.view), { { 0, "Title" } }
   local starts, of, keys, at = {}, {}, {}, {}
   for i, entry in ipairs(self.entries) do
-    local key = entry.id ~= "" and entry.id or entry.why .. i
+    local key = entry.id ~= "" and entry.id or entry.why
     while at[key] do
       key = key .. "+"
     end
@@ -280,15 +285,15 @@ function Context:draw()
   end
   self:fold(open)
   for win, was in pairs(held) do
-    local entry = was[2] and at[was[2]]
+    local entry = at[was.key]
     if entry then
       local last = (starts[entry + 1] or #lines + 1) - 1
-      was[1].topline = math.max(1, was[1].topline + math.min(starts[entry] + was[3], last) - was[1].lnum)
-      was[1].lnum = math.min(starts[entry] + was[3], last)
+      vim.api.nvim_win_set_cursor(win, { math.min(starts[entry] + was.offset, last), 0 })
+      vim.api.nvim_win_call(win, function()
+        -- By rows of the screen, since a fold takes one.
+        vim.cmd("normal! zt" .. (was.row > 1 and was.row - 1 .. "\25" or ""))
+      end)
     end
-    vim.api.nvim_win_call(win, function()
-      vim.fn.winrestview(was[1])
-    end)
   end
 end
 
