@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"convls/protocol"
+	"convls/test/fakemodel"
 )
 
 // talk is what is said in a chat that is long enough to be compacted.
@@ -242,4 +243,114 @@ func TestDocuments(t *testing.T) {
 		n.AwaitLua("the chat", "chat ~= nil and vim.api.nvim_get_current_buf() == chat.buf and #chat.session.rows == 5")
 		n.wantScreen("a draft")
 	})
+}
+
+// fakeTalk is a chat of a scripted model that is long enough to be compacted.
+func fakeTalk(t *testing.T, version string) (*Neovim, *fakemodel.Server) {
+	t.Helper()
+	m := fakemodel.New(t)
+	m.Default(fakemodel.Say("Fine."))
+	n := openChat(t, version, m)
+	padding := strings.Repeat(" We talk about the build and how it goes.", 12)
+	for i, said := range talk {
+		n.Lua(`require("convls.chat").current().view:set_prompt({ ... })`, said+padding)
+		n.Command("Convls send")
+		n.AwaitLua("the message to be taken", "not chat.sending and table.concat(chat.view:prompt()) == ''")
+		n.AwaitIdle(1 + 2*(i+1))
+	}
+	return n, m
+}
+
+// TestCompactCancel ends a run that a model is writing for, and tells of one that
+// failed: nothing is changed.
+func TestCompactCancel(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n, m := fakeTalk(t, version)
+		before := n.Transcript()
+		gate := m.Gate()
+		m.Script(fakemodel.Say("{}").Hold(gate, 0))
+		n.Command("Convls compact what matters is the restore")
+		n.wantScreen("compacting…")
+		n.AwaitLua("the run in the status line", `require("convls").statusline():find("compacting") ~= nil`)
+		gate.Wait(t)
+		n.Command("Convls compact cancel")
+		n.wantMessage("the compaction was cancelled, nothing was changed")
+		n.AwaitLua("the end of the run", "not chat.session.compaction")
+		asked := m.Requests()[len(m.Requests())-1].Texts()
+		if !strings.Contains(strings.Join(asked, "\n"), "what matters is the restore") {
+			t.Errorf("the model did not read the words: %q", asked)
+		}
+		m.Script(fakemodel.Fail(401, `{"error":{"message":"no such key"}}`))
+		n.Type("<Esc>:Convls compact<CR>")
+		n.wantMessage("no summary was made: ", "no such key")
+		n.Type("<CR>")
+		n.AwaitLua("the end of the run", "not chat.session.compaction")
+		if after := n.Transcript(); after != before {
+			t.Errorf("the transcript was\n%s\nand is\n%s", before, after)
+		}
+		n.Type(":Convls compact cancel<CR>")
+		n.wantMessage("no compaction of this session is under way")
+	})
+}
+
+// TestCompactHere makes a summary up to the cursor, makes it again, and shows it from
+// the prompt.
+func TestCompactHere(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := openTalk(t, version)
+		n.Command("call search('write the script', 'b')")
+		n.Type(":Convls compact here<CR>")
+		n.AwaitLua("the summary", "chat.session:last('summary') and not chat.session.rows_busy")
+		text, _ := n.Lua(`local rows = require("convls.chat").current().session.rows
+for i, row in ipairs(rows) do
+  if row.kind == "summary" then return rows[i + 1].content[1].text end
+end`).(string)
+		if !strings.HasPrefix(text, "repeat: The restore works") {
+			t.Errorf("after the summary comes %q", text)
+		}
+		first := n.Lua(`return require("convls.chat").current().session:last("summary").id`)
+		n.Type(":Convls compact rebuild<CR>")
+		n.AwaitLua("the other summary", "chat.session:last('summary').id ~= args[1]", first)
+		n.Type("G:Convls compact show<CR>")
+		n.wantScreen("Summary · <CR> goes to the message", "extractive · rebuild")
+		n.Type("q")
+		n.AwaitScreen("the end of the float", func(s string) bool { return !strings.Contains(s, "goes to the message") })
+	})
+}
+
+// TestCompactFollows changes summaries in one window, and the other views follow: a
+// second chat window, the graph, the context and a document.
+func TestCompactFollows(t *testing.T) {
+	n := openTalk(t, "")
+	n.call("nvim_ui_try_resize", 160, 60)
+	session := n.Lua(`return require("convls.chat").current().session.id`)
+	n.Command("split")
+	n.Command("Convls graph")
+	n.AwaitGraph("the graph", "graph.view")
+	n.Command("Convls context")
+	n.AwaitLua("the context", `#(require("convls.context").current() or { entries = {} }).entries == 13`)
+	n.Command("Convls transcript")
+	n.AwaitLua("the document", `vim.fn.search("Give each row") > 0`)
+	shown := func(what, context, document string) {
+		t.Helper()
+		n.AwaitLua(what, `(function()
+  local context, rows = nil, nil
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    local name = vim.api.nvim_buf_get_name(buf)
+    local text = table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
+    if name == "convls:/session/" .. args[1] .. "/context" then context = text end
+    if name == "convls:/session/" .. args[1] .. "/graph" then rows = text end
+    if name == "convls:/session/" .. args[1] .. "/transcript.md" then document = text end
+  end
+  return (context:find("2 summary", 1, true) ~= nil) == `+context+`
+    and (rows:find("10 messages folded", 1, true) ~= nil) == `+context+`
+    and (document:find("`+document+`", 1, true) ~= nil)
+    and (chat.session:last("summary") ~= nil) == `+context+`
+end)()`, session)
+	}
+	shown("no summary", "false", "Give each row")
+	n.Type(":Convls compact<CR>")
+	shown("the summary in each view", "true", "Give each row")
+	n.Type(":Convls compact undo<CR>")
+	shown("no summary in any view", "false", "Give each row")
 }
