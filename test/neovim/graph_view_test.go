@@ -221,9 +221,7 @@ func TestGraphReads(t *testing.T) {
 		n.Type("za")
 		n.AwaitGraph("the capsule", "row.kind == 'summary' and row.fold.state == 'folded'")
 		n.Type("K")
-		n.AwaitScreen("the summary", func(s string) bool {
-			return strings.Contains(s, "╭") && strings.Contains(strings.ToLower(s), "summary")
-		})
+		n.wantScreen("╭ Summary")
 	})
 }
 
@@ -314,6 +312,52 @@ func filledSession(t testing.TB, home *editor.Home, nodes int, o bench.Options) 
 		t.Fatal(err)
 	}
 	return out.Result
+}
+
+// TestGraphGoTo leads to nodes: to one that is folded, to one of another window, and to
+// none, which is told.
+func TestGraphGoTo(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n, session := discussed(t, version, 6)
+		folded := n.Lua(`return require("convls.graph").current().view.rows[2].id`)
+		ask[protocol.CompactionResult](n, protocol.MethodCompactionRun, map[string]any{"session_id": session, "wait": true, "keep_recent_tokens": 200})
+		n.AwaitGraph("the capsule", "not graph:line_of(args[1])", folded)
+		n.to("HEAD")
+		n.Lua(`require("convls.graph").current():go_to(...)`, folded)
+		n.AwaitGraph("the ghost", "row.id == args[1] and row.ghost", folded)
+		n.wantFresh()
+		n.Lua(`require("convls.graph").current():go_to("nowhere")`)
+		n.wantMessage("that message is not there any more")
+		n.AwaitGraph("the cursor where it was", "row.id == args[1]", folded)
+		n.wantFresh()
+
+		home := editor.NewHome(t)
+		session = filledSession(t, home, 1500, bench.Options{})
+		n = Start(t, Options{Version: version, Home: home})
+		n.Command("Convls chat " + session)
+		n.AwaitLoaded()
+		n.openGraph()
+		early := n.Lua(`local id
+require("convls").request("convls/graph/get", { session_id = ..., limit = 1500 }, function(_, view) id = view.rows[100].id end)
+vim.wait(30000, function() return id end, 5)
+return id`, session)
+		n.Lua(`require("convls.graph").current():go_to(...)`, early)
+		n.AwaitGraph("the node far above", "row.id == args[1]", early)
+		n.wantFresh()
+	})
+}
+
+// TestGraphByName opens the graph by the name of its buffer, and reads it again.
+func TestGraphByName(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := forked(t, version)
+		n.Lua(`vim.cmd.edit("convls:/session/" .. require("convls.chat").current().session.id .. "/graph")`)
+		n.AwaitGraph("the graph", "row.is_head")
+		n.wantFresh()
+		n.Command("edit")
+		n.AwaitGraph("the graph again", "row and row.kind")
+		n.wantFresh()
+	})
 }
 
 // place is the node at the cursor and the line of the window that it stands in.

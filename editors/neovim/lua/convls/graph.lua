@@ -27,6 +27,7 @@ local MARGIN = 40
 ---@field reads_of? string
 ---@field gone? boolean whether the session was deleted
 ---@field to_head? boolean whether the cursors go to HEAD with the next answer
+---@field target? { id: string, win: integer, around?: string } where a cursor goes with it
 local Graph = {}
 Graph.__index = Graph
 
@@ -39,11 +40,10 @@ function M.current()
   return by_buf[vim.api.nvim_get_current_buf()]
 end
 
-local function make(session)
+local function make(session, buf)
   highlight.define()
-  local buf = vim.api.nvim_create_buf(true, false)
+  buf = buf or window.buffer(("convls:/session/%s/graph"):format(session.id))
   local self = setmetatable({ session = session, buf = buf, expanded = {} }, Graph)
-  vim.api.nvim_buf_set_name(buf, ("convls:/session/%s/graph"):format(session.id))
   vim.bo[buf].buftype = "nofile"
   vim.bo[buf].bufhidden = "hide"
   vim.bo[buf].swapfile = false
@@ -69,46 +69,31 @@ local function make(session)
     end
   end)
   local group = vim.api.nvim_create_augroup("convls.graph." .. buf, {})
-  vim.api.nvim_create_autocmd("CursorMoved", {
-    group = group,
-    buffer = buf,
-    callback = function()
-      self:page()
-    end,
-  })
-  vim.api.nvim_create_autocmd("BufWinEnter", {
-    group = group,
-    buffer = buf,
-    callback = function()
-      local wo = vim.wo[vim.api.nvim_get_current_win()][0]
-      wo.wrap, wo.number, wo.relativenumber, wo.spell, wo.cursorline = false, false, false, false, true
-      wo.signcolumn, wo.foldcolumn = "no", "0"
-      self:tell()
-    end,
-  })
-  vim.api.nvim_create_autocmd("BufUnload", {
-    group = group,
-    buffer = buf,
-    callback = function()
-      self.unwatch()
-      by_buf[buf], by_session[session.id] = nil, nil
-      vim.schedule(function()
-        pcall(vim.api.nvim_del_augroup_by_id, group)
-        if vim.api.nvim_buf_is_valid(buf) then
-          vim.api.nvim_buf_delete(buf, { force = true })
-        end
-      end)
-    end,
-  })
+  local function auto(event, callback)
+    vim.api.nvim_create_autocmd(event, { group = group, buffer = buf, callback = callback })
+  end
+  auto("CursorMoved", function()
+    self:page()
+  end)
+  auto("BufWinEnter", function()
+    local wo = window.dress(vim.api.nvim_get_current_win())
+    wo.wrap, wo.cursorline = false, true
+    self:tell()
+  end)
+  -- A buffer that was unloaded goes for good, unless it was read again, as by :edit.
+  auto("BufUnload", function()
+    self.unwatch()
+    by_buf[buf], by_session[session.id] = nil, nil
+    pcall(vim.api.nvim_del_augroup_by_id, group)
+    vim.schedule(function()
+      if vim.api.nvim_buf_is_valid(buf) and not by_buf[buf] then
+        vim.api.nvim_buf_delete(buf, { force = true })
+      end
+    end)
+  end)
   vim.bo[buf].filetype = "convls-graph"
   if config.get().keymaps then
-    for _, action in ipairs(require("convls.actions").all()) do
-      for _, keys in ipairs(action.graph or {}) do
-        vim.keymap.set(keys[1], keys[2], function()
-          action.run({ args = {}, text = "", bang = false })
-        end, { buffer = buf, nowait = true, desc = "convls: " .. action.desc })
-      end
-    end
+    window.map(buf, "graph")
   end
   return self
 end
@@ -125,6 +110,18 @@ function M.open(id)
   window.show(self.buf)
   if self.view or self.session.info then
     self:load()
+  end
+end
+
+--- Makes a buffer that was opened by its name the graph of a session.
+---@param id string
+---@param buf integer
+function M.adopt(id, buf)
+  if not by_session[id] then
+    local self = make(sessions.get(id), buf)
+    if self.session.info then
+      self:load()
+    end
   end
 end
 
@@ -227,6 +224,10 @@ function Graph:retreat(err)
       errors.show(err, "marking what was read")
     end
     return true
+  elseif self.target then
+    self.around, self.target = self.target.around, nil
+    vim.notify("convls: that message is not there any more", vim.log.levels.WARN)
+    return true
   elseif self.around then
     self.around, self.to_head = nil, true
     vim.notify("convls: what the graph was at is not there any more; this is HEAD", vim.log.levels.WARN)
@@ -282,9 +283,9 @@ function Graph:draw()
     local row = self:row_near(saved.lnum)
     held[win] = { saved, row and row.id, row and row.row }
   end
-  local to_head = self.to_head or not self.drawing
+  local to_head, target = self.to_head or not self.drawing, self.target
   local drawing = draw.draw(self.view)
-  self.drawing, self.to_head = drawing, nil
+  self.drawing, self.to_head, self.target = drawing, nil, nil
   vim.bo[self.buf].modifiable = true
   vim.api.nvim_buf_set_lines(self.buf, 0, -1, false, drawing.lines)
   vim.bo[self.buf].modifiable = false
@@ -296,6 +297,9 @@ function Graph:draw()
   end
   for win, was in pairs(held) do
     local saved, line = was[1], self:line_of(was[2], was[3])
+    if target and target.win == win then
+      line = self:line_of(target.id) or line
+    end
     if to_head or not line then
       line = self:line_of_head() or #drawing.lines
     end
@@ -407,57 +411,34 @@ end
 --- Shows the node at the cursor in a float, with what it read.
 function Graph:hover()
   local row = self:row()
-  if not row then
+  if row then
+    local go = require("convls.compact").go(self.session)
+    require("convls.hover").show(self.session, row, self.view.rows, go)
+  end
+end
+
+--- Goes to a node: unfolds what it is folded into, and loads the window around it, where
+--- it is no row yet.
+---@param id string
+function Graph:go_to(id)
+  local win = vim.fn.win_findbuf(self.buf)[1]
+  if not win or not self.drawing then
     return
   end
-  server.request(
-    "convls/node/get",
-    { session_id = self.session.id, node_id = row.id, include = { "content", "reads" }, max_bytes = 20000 },
-    function(err, node)
-      if err then
-        return errors.show(err, "reading the node")
-      end
-      local render = require("convls.chat.render")
-      local lines = { ("**%s** `%s`"):format(node.kind, node.id) }
-      local facts = { draw.clean(node.created_at:sub(1, 16):gsub("T", " ")) }
-      if node.model and node.model ~= "" then
-        facts[#facts + 1] = draw.clean(node.model)
-      end
-      if (row.tokens or 0) > 0 then
-        facts[#facts + 1] = render.short(row.tokens) .. " tokens"
-      end
-      facts[#facts + 1] = render.cost(node.usage)
-      facts[#facts + 1] = node.status
-      lines[#lines + 1] = table.concat(facts, " · ")
-      if node.reads and #node.reads > 0 then
-        local known, named = {}, 0
-        for _, other in ipairs(self.view.rows) do
-          known[other.id] = other
-        end
-        lines[#lines + 1] = ("It read %d nodes:"):format(#node.reads)
-        for i = #node.reads, 1, -1 do
-          local other = known[node.reads[i]]
-          if other and named < 8 then
-            named = named + 1
-            local text = vim.fn.strcharpart(draw.clean(other.preview or ""), 0, 50)
-            lines[#lines + 1] = ("- %s: %s"):format(other.kind, text)
-          end
-        end
-      end
-      lines[#lines + 1] = ""
-      for _, part in ipairs(node.content or {}) do
-        if part.text then
-          vim.list_extend(lines, vim.split(part.text, "\n", { plain = true }))
-        end
-      end
-      vim.lsp.util.open_floating_preview(lines, "markdown", {
-        border = "rounded",
-        max_width = 80,
-        max_height = 20,
-        focus_id = "convls.hover",
-      })
+  vim.api.nvim_set_current_win(win)
+  vim.cmd("normal! m'")
+  local line = self:line_of(id)
+  if line then
+    return vim.api.nvim_win_set_cursor(win, { line, 0 })
+  end
+  for _, row in ipairs(self.view.rows) do
+    if draw.fold(row) == "folded" then
+      self.expanded[#self.expanded + 1] = row.id
     end
-  )
+  end
+  self.target = { id = id, win = win, around = self.around }
+  self.around = id
+  self:load(true)
 end
 
 return M
