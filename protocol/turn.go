@@ -223,7 +223,8 @@ type SecretGetParams struct {
 	Provider  string `json:"provider"`
 	BaseURL   string `json:"base_url"`
 	SessionID string `json:"session_id,omitzero"`
-	// Reason is missing or rejected.
+	// Reason is missing, or rejected: the provider refused the last key, or, for a
+	// server on this machine, a call without one.
 	Reason string `json:"reason"`
 }
 

@@ -62,7 +62,8 @@ func newClientKeys(c *server.Conn) *clientKeys {
 	return &clientKeys{conn: c, system: model.NewSystemKeys(os.Getenv), held: map[heldKey]string{}}
 }
 
-// Key finds a provider's key; see [model.KeySource].
+// Key finds a provider's key; see [model.KeySource]. For a server on this machine,
+// which mostly wants none, the client is asked only when one was refused.
 func (k *clientKeys) Key(ctx context.Context, provider, baseURL string, s protocol.ProviderSettings, rejected bool) (string, error) {
 	at := heldKey{provider, baseURL}
 	reason := "missing"
@@ -73,7 +74,7 @@ func (k *clientKeys) Key(ctx context.Context, provider, baseURL string, s protoc
 		return key, nil
 	}
 	key, err := k.system.Key(ctx, provider, baseURL, s, rejected)
-	if key != "" || !k.conn.Supports(protocol.FeatureSecrets) {
+	if key != "" || !k.conn.Supports(protocol.FeatureSecrets) || !rejected && model.Loopback(baseURL) {
 		return key, err
 	}
 	asked, askErr := k.conn.Secret(ctx, protocol.SecretGetParams{Provider: provider, BaseURL: baseURL, Reason: reason})

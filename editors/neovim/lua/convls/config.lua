@@ -6,6 +6,7 @@ local M = {}
 ---@class convls.UserConfig
 ---@field cmd? string|string[]
 ---@field settings? table
+---@field key? false|"ask"|fun(provider: string, base_url: string, reason: string): string?
 ---@field restart? "manual"|"auto"
 ---@field keymaps? boolean
 ---@field open? "vsplit"|"split"|"tab"|"current"
@@ -19,6 +20,7 @@ local M = {}
 ---@class convls.Config: convls.UserConfig
 ---@field cmd string|string[]|false
 ---@field settings table
+---@field key false|"ask"|fun(provider: string, base_url: string, reason: string): string?
 ---@field restart "manual"|"auto"
 ---@field keymaps boolean
 ---@field open "vsplit"|"split"|"tab"|"current"
@@ -84,6 +86,18 @@ M.settings = {
     default = {},
     doc = 'Settings of the server (docs/settings.md), dotted or nested: `{ model = "ollama/llama3.2" }`.',
     check = is("table"),
+  },
+  {
+    name = "key",
+    default = "ask",
+    doc = "Where the key of a provider comes from that is in no variable, command or keyring of the server's settings. "
+      .. "`ask`: you are asked when it is needed. A function gets provider, address, and `missing` or `rejected`, and "
+      .. "returns the key or nil. `false`: nowhere. Keys are kept in the server's memory alone.",
+    check = function(value)
+      if value ~= false and value ~= "ask" and type(value) ~= "function" then
+        return '"ask", a function or false'
+      end
+    end,
   },
   {
     name = "restart",

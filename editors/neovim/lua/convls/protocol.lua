@@ -889,7 +889,7 @@
 ---@field provider string
 ---@field base_url string
 ---@field session_id? string
----@field reason string `reason` is missing or rejected.
+---@field reason string `reason` is missing, or rejected: the provider refused the last key, or, for a server on this machine, a call without one.
 
 --- SecretGetResult is a client's answer to `convls/secret/get`. A missing key means that it has none.
 ---@class convls.protocol.SecretGetResult

@@ -210,7 +210,11 @@ function M.config(argv)
   argv = argv or M.find()
   local capabilities = vim.lsp.protocol.make_client_capabilities()
   capabilities.experimental = {
-    convls = { protocol_version = protocol.version, min = protocol.min },
+    convls = {
+      protocol_version = protocol.version,
+      min = protocol.min,
+      features = config.get().key and { "secrets" } or nil,
+    },
   }
   -- Lua can not tell an empty list from an empty object.
   local settings = config.get().settings
@@ -225,6 +229,9 @@ function M.config(argv)
     end,
     on_init = ready,
     handlers = {
+      ["convls/secret/get"] = function(_, params)
+        return require("convls.secrets").get(params)
+      end,
       ["convls/event"] = function(_, event)
         bus.emit(event.session_id, "event", event)
         bus.emit(bus.STORE, "event", event)
