@@ -24,7 +24,7 @@ func guarded(t *testing.T) *fakemodel.Server {
 func TestKeyIsAsked(t *testing.T) {
 	Each(t, func(t *testing.T, version string) {
 		n := openChat(t, version, guarded(t))
-		n.Send("hello")
+		n.Type("<Esc>G$ahello<C-CR>") // nothing else is answered while it asks
 		n.wantScreen("fake wants a right key (empty for none):")
 		n.Type("open-sesame<CR>")
 		n.AwaitText("welcome")
@@ -40,7 +40,7 @@ func TestKeyIsAsked(t *testing.T) {
 // TestKeyIsDeclined asks once, and the error says what to do.
 func TestKeyIsDeclined(t *testing.T) {
 	n := openChat(t, "", guarded(t))
-	n.Send("hello")
+	n.Type("<Esc>G$ahello<C-CR>")
 	n.wantScreen("fake wants a right key")
 	n.Type("<CR>")
 	n.wantScreen("Incorrect API key provided")
