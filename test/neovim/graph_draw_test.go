@@ -200,3 +200,31 @@ func anyView(rng *rand.Rand) *protocol.GraphView {
 	}
 	return v
 }
+
+// TestGraphRedraws puts drawings into one buffer, one after the other, that are alike
+// in much: each is there as a whole.
+func TestGraphRedraws(t *testing.T) {
+	n := forked(t, "")
+	n.openGraph()
+	rng := rand.New(rand.NewPCG(1, 0))
+	for range 200 {
+		view := protocol.GraphView{Rows: []protocol.GraphRow{{ID: "root", Kind: protocol.KindRoot, InContext: rng.IntN(2) == 0}}, Edges: []protocol.GraphEdge{}}
+		for i := range int64(rng.IntN(6)) {
+			view.Rows = append(view.Rows, protocol.GraphRow{ID: fmt.Sprint(i), Kind: protocol.KindUser, Row: i + 1, Preview: "same", InContext: rng.IntN(2) == 0})
+		}
+		// Which one is drawn last gives the line its colour.
+		for _, lane := range rng.Perm(3) {
+			view.Edges = append(view.Edges, protocol.GraphEdge{From: "root", To: fmt.Sprint("to", lane), Style: protocol.EdgeChain, ToRow: 99, ToLane: lane + 1})
+		}
+		data, err := protocol.Marshal(&view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Lua(`local graph = require("convls.graph").current()
+graph.view = vim.json.decode(..., { luanil = { object = true } })
+graph:draw()`, string(data))
+		if n.wantDrawing(); t.Failed() {
+			t.Fatalf("of %s", data)
+		}
+	}
+}

@@ -58,6 +58,26 @@ func (n *Neovim) wantDrawing() {
 	if got := strings.Join(n.Lines(0), "\n") + "\n"; got != want.String() {
 		n.t.Errorf("the graph is\n%s\n--- want\n%s", got, want.String())
 	}
+	n.wantMarks()
+}
+
+// wantMarks holds the highlights in the buffer to those of the drawing.
+func (n *Neovim) wantMarks() {
+	n.t.Helper()
+	if got, _ := n.Lua(`local drawing = require("convls.graph").current().drawing
+local ns = vim.api.nvim_get_namespaces()["convls.graph"]
+local there, want = {}, {}
+for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true })) do
+  there[#there + 1] = ("%d:%d-%d %s"):format(mark[2] + 1, mark[3], mark[4].end_col, mark[4].hl_group)
+end
+for i, spans in ipairs(drawing.spans) do
+  for _, span in ipairs(spans) do want[#want + 1] = ("%d:%d-%d %s"):format(i, unpack(span)) end
+end
+table.sort(there)
+table.sort(want)
+return table.concat(there, "\n") ~= table.concat(want, "\n") and ("%d marks, want %d"):format(#there, #want) or ""`).(string); got != "" {
+		n.t.Errorf("the highlights are not those of the drawing: %s", got)
+	}
 }
 
 // TestGraph draws what the program draws, follows the session, and keeps the cursor.

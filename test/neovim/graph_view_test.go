@@ -95,6 +95,7 @@ return answer`).(string)
 	if got := strings.Join(n.Lines(0), "\n") + "\n"; got != want.String() {
 		n.t.Errorf("the graph is\n%s\n--- want\n%s", got, want.String())
 	}
+	n.wantMarks()
 }
 
 // to moves the cursor to the row with a text.

@@ -275,6 +275,48 @@ function Graph:take(view)
   return true
 end
 
+-- same reports whether a line of a drawing looks as one of another.
+local function same(a, i, b, j)
+  local spans, others = a.spans[i], b.spans[j]
+  if a.lines[i] ~= b.lines[j] or #spans ~= #others then
+    return false
+  end
+  for k, span in ipairs(spans) do
+    local other = others[k]
+    if span[1] ~= other[1] or span[2] ~= other[2] or span[3] ~= other[3] then
+      return false
+    end
+  end
+  return true
+end
+
+--- Puts a drawing into the buffer: the lines that differ from what is there. Most events
+--- change a few, and a window has some ten thousand marks.
+---@param drawing convls.Drawing
+function Graph:put(drawing)
+  local old = self.drawing
+  if not old then -- what a buffer had before it was read again
+    vim.api.nvim_buf_clear_namespace(self.buf, ns, 0, -1)
+    old = { lines = { "" }, spans = { {} } }
+  end
+  local from, till, old_till = 1, #drawing.lines, #old.lines
+  while from <= till and from <= old_till and same(old, from, drawing, from) do
+    from = from + 1
+  end
+  while till >= from and old_till >= from and same(old, old_till, drawing, till) do
+    till, old_till = till - 1, old_till - 1
+  end
+  vim.api.nvim_buf_clear_namespace(self.buf, ns, from - 1, old_till)
+  vim.bo[self.buf].modifiable = true
+  vim.api.nvim_buf_set_lines(self.buf, from - 1, old_till, false, vim.list_slice(drawing.lines, from, till))
+  vim.bo[self.buf].modifiable = false
+  for i = from, till do
+    for _, span in ipairs(drawing.spans[i]) do
+      vim.api.nvim_buf_set_extmark(self.buf, ns, i - 1, span[1], { end_col = span[2], hl_group = span[3] })
+    end
+  end
+end
+
 function Graph:draw()
   -- The cursors stay on their nodes, and these where they are on the screen.
   local held = {}
@@ -285,16 +327,8 @@ function Graph:draw()
   end
   local to_head, target = self.to_head or not self.drawing, self.target
   local drawing = draw.draw(self.view)
+  self:put(drawing)
   self.drawing, self.to_head, self.target = drawing, nil, nil
-  vim.bo[self.buf].modifiable = true
-  vim.api.nvim_buf_set_lines(self.buf, 0, -1, false, drawing.lines)
-  vim.bo[self.buf].modifiable = false
-  vim.api.nvim_buf_clear_namespace(self.buf, ns, 0, -1)
-  for i, spans in ipairs(drawing.spans) do
-    for _, span in ipairs(spans) do
-      vim.api.nvim_buf_set_extmark(self.buf, ns, i - 1, span[1], { end_col = span[2], hl_group = span[3] })
-    end
-  end
   for win, was in pairs(held) do
     local saved, line = was[1], self:line_of(was[2], was[3])
     if target and target.win == win then
