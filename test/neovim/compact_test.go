@@ -349,8 +349,10 @@ func TestCompactFollows(t *testing.T) {
 end)()`, session)
 	}
 	shown("no summary", "false", "Give each row")
+	n.Lua(`vim.api.nvim_create_autocmd("User", { pattern = "ConvlsCompacted", callback = function(event) told = event.data end })`)
 	n.Type(":Convls compact<CR>")
 	shown("the summary in each view", "true", "Give each row")
+	n.AwaitLua("the autocommand", "told and told.session_id == args[1] and told.summary_id == chat.session:last('summary').id", session)
 	n.Type(":Convls compact undo<CR>")
 	shown("no summary in any view", "false", "Give each row")
 }

@@ -14,8 +14,9 @@ local M = {}
 
 local ns = vim.api.nvim_create_namespace("convls.context")
 
--- How many entries one request brings, and how many the view shows.
-local PAGE, MOST = 500, 5000
+-- How many entries the view shows. One request brings them, but for very long texts: to
+-- count the tokens the server reads everything each time.
+local MOST = 5000
 
 -- The reasons of the protocol, where another word says more.
 local why = { spine = "branch", subtree = "called" }
@@ -129,7 +130,7 @@ function Context:load()
   end
   self.loading, self.again = true, false
   local entries = {}
-  local params = { session_id = self.session.id, limit = PAGE, draft = draft(self.session) }
+  local params = { session_id = self.session.id, limit = MOST, draft = draft(self.session) }
   local function ended(view)
     self.loading = false
     if not by_buf[self.buf] then
