@@ -143,13 +143,17 @@ function M.preview(words)
   end)
 end
 
--- list asks for the summaries of the session.
-local function list(session, done)
+-- with_list calls work with the session that is worked on, and its summaries.
+local function with_list(work)
+  local session = current()
+  if not session then
+    return
+  end
   server.request("convls/compaction/list", { session_id = session.id }, function(err, result)
     if err then
       return errors.show(err, "listing the summaries")
     end
-    done(result)
+    work(session, result)
   end)
 end
 
@@ -165,11 +169,7 @@ end
 
 --- Takes the present summary back: the one before it stands again, or none.
 function M.undo()
-  local session = current()
-  if not session then
-    return
-  end
-  list(session, function(result)
+  with_list(function(session, result)
     local step = result.undo
     if not step then
       return tell("no summary stands here: there is nothing to undo", vim.log.levels.WARN)
@@ -182,11 +182,7 @@ end
 
 --- Takes up again what was undone.
 function M.redo()
-  local session = current()
-  if not session then
-    return
-  end
-  list(session, function(result)
+  with_list(function(session, result)
     local step = result.redo
     if not step then
       return tell("there is no later summary to take up", vim.log.levels.WARN)
@@ -214,11 +210,7 @@ end
 
 --- Lets the person choose which summary stands.
 function M.pick()
-  local session = current()
-  if not session then
-    return
-  end
-  list(session, function(result)
+  with_list(function(session, result)
     if #result.summaries == 0 then
       return tell("there is no summary yet: :Convls compact makes one")
     end
@@ -255,16 +247,13 @@ end
 -- stands here.
 local function with_summary(work)
   local session, row = require("convls.branch").here()
-  if not session then
-    return
-  end
-  if row and row.kind == "summary" then
+  if session and row and row.kind == "summary" then
     return work(session, row.id)
   end
-  list(session, function(result)
+  with_list(function(listed, result)
     for _, summary in ipairs(result.summaries) do
       if summary.applies then
-        return work(session, summary.summary_id)
+        return work(listed, summary.summary_id)
       end
     end
     tell("no summary stands here: :Convls compact makes one", vim.log.levels.WARN)
