@@ -280,9 +280,9 @@ func TestCompactCancel(t *testing.T) {
 		if !strings.Contains(strings.Join(asked, "\n"), "what matters is the restore") {
 			t.Errorf("the model did not read the words: %q", asked)
 		}
-		m.Script(fakemodel.Fail(401, `{"error":{"message":"no such key"}}`))
+		m.Script(fakemodel.Fail(400, `{"error":{"message":"no such option"}}`))
 		n.Type("<Esc>:Convls compact<CR>")
-		n.wantMessage("no summary was made: ", "no such key")
+		n.wantMessage("no summary was made: ", "no such option")
 		n.Type("<CR>")
 		n.AwaitLua("the end of the run", "not chat.session.compaction")
 		if after := n.Transcript(); after != before {
