@@ -63,6 +63,7 @@ local function make(session, buf)
     local wo = window.dress(vim.api.nvim_get_current_win())
     wo.wrap, wo.linebreak, wo.cursorline = true, true, true
     wo.foldmethod, wo.foldtext, wo.foldenable, wo.fillchars = "manual", "", true, "fold: "
+    wo.winhighlight = "Folded:Normal" -- each entry is a fold: marked, all would be
     self:fold({})
   end)
   -- The prompt may be another one since.
