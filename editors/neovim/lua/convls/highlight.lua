@@ -1,7 +1,9 @@
 --- Highlight groups, each a link that a colour scheme or a person can change.
 local M = {}
 
---- Name, default link, what it is for: also the help.
+--- Name, default link, what it is for: also the help. In the colour scheme that Neovim
+--- comes with, Statement, Type, Constant and Number have no colour, and NonText can hardly
+--- be read.
 ---@type string[][]
 M.groups = {
   { "ConvlsUser", "Title", "the heading of a person's message" },
@@ -9,9 +11,9 @@ M.groups = {
   { "ConvlsSystem", "PreProc", "the heading of the system prompt, and of what is neither message nor reply" },
   { "ConvlsTool", "Special", "a tool call" },
   { "ConvlsReasoning", "Comment", "what a model thought" },
-  { "ConvlsSummary", "Underlined", "the heading of a summary" },
-  { "ConvlsMeta", "NonText", "model, tokens and time beside a heading" },
-  { "ConvlsSibling", "Number", "2/3 beside a heading that has siblings" },
+  { "ConvlsSummary", "String", "the heading of a summary" },
+  { "ConvlsMeta", "Comment", "model, tokens and time beside a heading" },
+  { "ConvlsSibling", "Identifier", "2/3 beside a heading that has siblings" },
   { "ConvlsRunning", "WarningMsg", "a reply that is being written, and the queue" },
   { "ConvlsError", "ErrorMsg", "a reply that failed" },
   { "ConvlsNotice", "DiagnosticHint", "a reply that was cancelled or interrupted" },
@@ -20,15 +22,15 @@ M.groups = {
   { "ConvlsBudgetLow", "DiagnosticOk", "the budget in the winbar, below 70 %" },
   { "ConvlsBudgetHigh", "DiagnosticWarn", "the budget in the winbar, from 70 %" },
   { "ConvlsLane1", "Identifier", "lanes 1, 7, 13 and so on of the graph" },
-  { "ConvlsLane2", "Statement", "lanes 2, 8 and so on" },
+  { "ConvlsLane2", "Function", "lanes 2, 8 and so on" },
   { "ConvlsLane3", "String", "lanes 3, 9 and so on" },
-  { "ConvlsLane4", "Type", "lanes 4, 10 and so on" },
-  { "ConvlsLane5", "Function", "lanes 5, 11 and so on" },
+  { "ConvlsLane4", "WarningMsg", "lanes 4, 10 and so on" },
+  { "ConvlsLane5", "Statement", "lanes 5, 11 and so on" },
   { "ConvlsLane6", "Constant", "lanes 6, 12 and so on" },
   { "ConvlsHead", "IncSearch", "the mark at HEAD in the graph" },
   { "ConvlsBranch", "Title", "the name of a branch in the graph" },
   { "ConvlsGhost", "Comment", "what the model does not read: ghosts, other branches" },
-  { "ConvlsCapsule", "Underlined", "a summary in the graph, and what it stands for" },
+  { "ConvlsCapsule", "String", "a summary in the graph, and what it stands for" },
 }
 
 local defined = false
