@@ -25,7 +25,7 @@ local function item_line(section, item)
     text = item.handle .. (text ~= "" and ": " .. text or "")
   end
   local line = { { item.negative and "  ✗ " or "  • ", item.negative and "ConvlsError" or "ConvlsMeta" }, { text } }
-  if item.status ~= "fact" then
+  if item.status ~= "fact" and not (section == "decisions" and item.status == "decision") then
     line[#line + 1] = { (" (%s)"):format(item.status), "ConvlsNotice" }
   end
   line.id = item.sources and item.sources[1]
