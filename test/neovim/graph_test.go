@@ -46,6 +46,13 @@ end)()`, args...)
 func (n *Neovim) wantDrawing() {
 	n.t.Helper()
 	encoded, _ := n.Lua(`return vim.json.encode(require("convls.graph").current().view)`).(string)
+	n.wantView(encoded)
+}
+
+// wantView compares the graph's buffer with what convls graph draws of a view, which
+// is JSON as Lua writes it.
+func (n *Neovim) wantView(encoded string) {
+	n.t.Helper()
 	encoded = strings.ReplaceAll(encoded, `"edges":{}`, `"edges":[]`)
 	var view protocol.GraphView
 	if err := protocol.Unmarshal([]byte(encoded), &view); err != nil {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"convls/projection/drawing"
 	"convls/protocol"
 	"convls/store"
 	"convls/test/bench"
@@ -84,18 +83,7 @@ require("convls").request("convls/graph/get", { session_id = graph.session.id, a
   function(err, view) answer = vim.json.encode(view or err) end)
 vim.wait(30000, function() return answer end, 5)
 return answer`).(string)
-	var view protocol.GraphView
-	if err := protocol.Unmarshal([]byte(strings.ReplaceAll(encoded, `"edges":{}`, `"edges":[]`)), &view); err != nil {
-		n.t.Fatal(err)
-	}
-	var want strings.Builder
-	if err := drawing.Text(&want, &view, drawing.Options{}); err != nil {
-		n.t.Fatal(err)
-	}
-	if got := strings.Join(n.Lines(0), "\n") + "\n"; got != want.String() {
-		n.t.Errorf("the graph is\n%s\n--- want\n%s", got, want.String())
-	}
-	n.wantMarks()
+	n.wantView(encoded)
 }
 
 // to moves the cursor to the row with a text.
@@ -104,9 +92,6 @@ func (n *Neovim) to(text string) {
 	n.Command(fmt.Sprintf("call cursor(1, 1) | call search('%s', 'c')", text))
 	n.AwaitGraph("the row "+text, fmt.Sprintf("row and vim.api.nvim_get_current_line():find(%q, 1, true)", text))
 }
-
-// screenLine is the line of the window in which the cursor is.
-func (n *Neovim) screenLine() int64 { return whole(n.Lua(`return vim.fn.winline()`)) }
 
 // count counts the lines of the graph with a text.
 func (n *Neovim) count(text string) (count int) {
@@ -219,6 +204,10 @@ func TestGraphReads(t *testing.T) {
 		n.AwaitGraph("no marks of the message", "not graph.reads_of and row.preview:find('question 2')")
 		n.wantFresh()
 		n.to("shown above")
+		n.Type("K")
+		n.wantScreen("╭ Summary")
+		n.Type("q")
+		n.AwaitGraph("the graph", "row.fold.state == 'expanded'")
 		n.Type("za")
 		n.AwaitGraph("the capsule", "row.kind == 'summary' and row.fold.state == 'folded'")
 		n.Type("K")
