@@ -13,7 +13,7 @@ import (
 var talk = []string{
 	"We move the depot list out of the spreadsheet into SQLite.",
 	"You must not touch config/prod.yaml while you set it up.",
-	"TODO: write the script for the backups.",
+	"We still have to write the script for the backups.",
 	"The restore works with one file.",
 	"Two people edit the same depot at times.",
 	"Give each row a version.",

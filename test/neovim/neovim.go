@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,10 +60,20 @@ type Neovim struct {
 	screen *screen
 }
 
-// Plugin returns the plugin's folder.
+// Plugin returns the plugin's folder. It looks at each file, so that go test knows that
+// the result depends on them.
 func Plugin(t testing.TB) string {
 	t.Helper()
 	dir, err := filepath.Abs("../../editors/neovim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
