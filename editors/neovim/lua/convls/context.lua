@@ -257,7 +257,10 @@ function Context:draw()
       key = key .. "+"
     end
     starts[i], keys[i], at[key] = #lines + 1, key, i
-    local preview = vim.fn.strcharpart(draw.clean(entry.text:sub(1, 400)), 0, 80)
+    local preview = draw.clean(entry.text:sub(1, 400))
+    if vim.fn.strchars(preview) > 80 then
+      preview = vim.fn.strcharpart(preview, 0, 79) .. "…"
+    end
     lines[#lines + 1] = ("%3d %-9s %6s %-8s │ %s"):format(
       i,
       entry.kind,
