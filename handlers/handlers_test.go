@@ -42,7 +42,7 @@ var _ Conn = (*peer)(nil)
 
 type noKeys struct{}
 
-func (noKeys) Key(context.Context, string, string, protocol.ProviderSettings, bool) (string, error) {
+func (noKeys) Key(context.Context, model.KeyRequest) (string, error) {
 	return "", nil
 }
 

@@ -19,10 +19,21 @@ import (
 // not give the key of one address for another. Keys are held in memory only and
 // are never logged.
 type KeySource interface {
-	// Key returns the key, or "" if there is none. rejected says that the key it
-	// gave last was refused: it then gives another one if it has one, for example by
-	// asking anew. An error says why a key could not be had, and holds none.
-	Key(ctx context.Context, provider, baseURL string, s protocol.ProviderSettings, rejected bool) (string, error)
+	// Key returns the key, or "" if there is none. An error says why a key could not
+	// be had, and holds none.
+	Key(ctx context.Context, r KeyRequest) (string, error)
+}
+
+// KeyRequest says which key is wanted.
+type KeyRequest struct {
+	Provider string
+	BaseURL  string
+	Settings protocol.ProviderSettings
+	// Rejected says that the key that was given last was refused: another one is
+	// wanted, for example by asking anew.
+	Rejected bool
+	// Quiet says that nobody waits for what the key is for: no person is asked.
+	Quiet bool
 }
 
 // DefaultKeyEnv returns the variable in which a provider's key is looked for if
@@ -92,19 +103,19 @@ func NewSystemKeys(env func(string) string) *SystemKeys {
 }
 
 // Key finds a key; see [SystemKeys].
-func (k *SystemKeys) Key(ctx context.Context, provider, baseURL string, s protocol.ProviderSettings, rejected bool) (string, error) {
-	if name := k.variable(provider, baseURL, s); name != "" && !rejected {
+func (k *SystemKeys) Key(ctx context.Context, r KeyRequest) (string, error) {
+	if name := k.variable(r.Provider, r.BaseURL, r.Settings); name != "" && !r.Rejected {
 		if key := strings.TrimSpace(k.env(name)); key != "" {
 			return key, nil
 		}
 	}
-	if s.APIKeyCmd != "" {
-		return k.command(ctx, provider, baseURL, s.APIKeyCmd, rejected)
+	if line := r.Settings.APIKeyCmd; line != "" {
+		return k.command(ctx, r.Provider, r.BaseURL, line, r.Rejected)
 	}
-	if Loopback(baseURL) {
+	if Loopback(r.BaseURL) {
 		return "", nil
 	}
-	return k.fromKeyring(ctx, provider, baseURL), nil
+	return k.fromKeyring(ctx, r.Provider, r.BaseURL), nil
 }
 
 // variable returns the environment variable that may be used for an address.

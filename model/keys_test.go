@@ -42,7 +42,7 @@ func TestKeysFromEnvironment(t *testing.T) {
 		{"another address, named", "openai", "https://proxy.example/v1", protocol.ProviderSettings{APIKeyEnv: "OPENAI_API_KEY"}, []string{"OPENAI_API_KEY", "k1"}, "k1"},
 		{"not encrypted", "openai", "http://api.openai.com/v1", protocol.ProviderSettings{}, []string{"OPENAI_API_KEY", "k1"}, ""},
 	} {
-		got, err := NewSystemKeys(environment(c.env...)).Key(t.Context(), c.provider, c.url, c.settings, false)
+		got, err := NewSystemKeys(environment(c.env...)).Key(t.Context(), KeyRequest{Provider: c.provider, BaseURL: c.url, Settings: c.settings})
 		if err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", c.name, got, err)
 		}
@@ -59,20 +59,20 @@ func TestKeysFromKeyring(t *testing.T) {
 		}
 		return "", errors.New("not found")
 	}
-	if key, err := keys.Key(t.Context(), "openai", openaiURL, protocol.ProviderSettings{}, false); key != "ring-key" || err != nil || asked != "convls|openai "+openaiURL {
+	if key, err := keys.Key(t.Context(), KeyRequest{Provider: "openai", BaseURL: openaiURL}); key != "ring-key" || err != nil || asked != "convls|openai "+openaiURL {
 		t.Errorf("%q, %v, asked %q", key, err, asked)
 	}
-	if key, err := keys.Key(t.Context(), "openai", "https://other.example", protocol.ProviderSettings{}, false); key != "" || err != nil {
+	if key, err := keys.Key(t.Context(), KeyRequest{Provider: "openai", BaseURL: "https://other.example"}); key != "" || err != nil {
 		t.Errorf("another address: %q, %v", key, err)
 	}
-	if key, err := keys.Key(t.Context(), "openai", "http://127.0.0.1:8080/v1", protocol.ProviderSettings{}, false); key != "" || err != nil || strings.Contains(asked, "127.0.0.1") {
+	if key, err := keys.Key(t.Context(), KeyRequest{Provider: "openai", BaseURL: "http://127.0.0.1:8080/v1"}); key != "" || err != nil || strings.Contains(asked, "127.0.0.1") {
 		t.Errorf("this machine: %q, %v, asked %q", key, err, asked)
 	}
 	if runtime.GOOS == "linux" {
 		// Without a session bus there is no keyring, and the library is not asked.
 		keys.env = environment()
 		asked = ""
-		if key, err := keys.Key(t.Context(), "openai", openaiURL, protocol.ProviderSettings{}, false); key != "" || err != nil || asked != "" {
+		if key, err := keys.Key(t.Context(), KeyRequest{Provider: "openai", BaseURL: openaiURL}); key != "" || err != nil || asked != "" {
 			t.Errorf("%q, %v, asked %q", key, err, asked)
 		}
 	}
@@ -102,7 +102,7 @@ func TestKeyCommand(t *testing.T) {
 	keys := NewSystemKeys(environment("PATH", dir+string(filepath.ListSeparator)+"/bin", "HOME", "/h", "OTHER", "no"))
 	s := protocol.ProviderSettings{APIKeyCmd: `getkey 'a b'`}
 	for range 2 { // the second time from memory
-		if key, err := keys.Key(t.Context(), "openai", openaiURL, s, false); err != nil || key != "key-of-a b-openai-/h-" {
+		if key, err := keys.Key(t.Context(), KeyRequest{Provider: "openai", BaseURL: openaiURL, Settings: s}); err != nil || key != "key-of-a b-openai-/h-" {
 			t.Fatalf("%q, %v", key, err)
 		}
 	}
@@ -110,11 +110,11 @@ func TestKeyCommand(t *testing.T) {
 		t.Errorf("run %d times", n)
 	}
 	// Rejected: asked anew.
-	if _, err := keys.Key(t.Context(), "openai", openaiURL, s, true); err != nil || count(t, runs) != 2 {
+	if _, err := keys.Key(t.Context(), KeyRequest{Provider: "openai", BaseURL: openaiURL, Settings: s, Rejected: true}); err != nil || count(t, runs) != 2 {
 		t.Errorf("%v after %d runs", err, count(t, runs))
 	}
 	// Another address: another key.
-	if _, err := keys.Key(t.Context(), "openai", "https://other.example", s, false); err != nil || count(t, runs) != 3 {
+	if _, err := keys.Key(t.Context(), KeyRequest{Provider: "openai", BaseURL: "https://other.example", Settings: s}); err != nil || count(t, runs) != 3 {
 		t.Errorf("%v after %d runs", err, count(t, runs))
 	}
 }
@@ -131,7 +131,7 @@ func TestKeyCommandFails(t *testing.T) {
 		`''`:            "empty",
 		"/":             "not found",
 	} {
-		key, err := NewSystemKeys(env).Key(t.Context(), "p", "https://p.example", protocol.ProviderSettings{APIKeyCmd: line}, false)
+		key, err := NewSystemKeys(env).Key(t.Context(), KeyRequest{Provider: "p", BaseURL: "https://p.example", Settings: protocol.ProviderSettings{APIKeyCmd: line}})
 		if line == "" {
 			if key != "" || err != nil {
 				t.Errorf("no command: %q, %v", key, err)
@@ -143,12 +143,12 @@ func TestKeyCommandFails(t *testing.T) {
 		}
 	}
 	silent, _ := keyScript(t, `exit 0`)
-	if _, err := NewSystemKeys(environment("PATH", silent)).Key(t.Context(), "p", "https://p.example", protocol.ProviderSettings{APIKeyCmd: "getkey"}, false); err == nil || !strings.Contains(err.Error(), "printed nothing") {
+	if _, err := NewSystemKeys(environment("PATH", silent)).Key(t.Context(), KeyRequest{Provider: "p", BaseURL: "https://p.example", Settings: protocol.ProviderSettings{APIKeyCmd: "getkey"}}); err == nil || !strings.Contains(err.Error(), "printed nothing") {
 		t.Error(err)
 	}
 	// A relative folder of the path is not looked into.
 	t.Chdir(dir)
-	if _, err := NewSystemKeys(environment("PATH", ".")).Key(t.Context(), "p", "https://p.example", protocol.ProviderSettings{APIKeyCmd: "getkey"}, false); err == nil || !strings.Contains(err.Error(), "not found") {
+	if _, err := NewSystemKeys(environment("PATH", ".")).Key(t.Context(), KeyRequest{Provider: "p", BaseURL: "https://p.example", Settings: protocol.ProviderSettings{APIKeyCmd: "getkey"}}); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Error(err)
 	}
 }
@@ -162,7 +162,7 @@ func TestKeyCommandCancelled(t *testing.T) {
 		}
 		cancel()
 	}()
-	_, err := NewSystemKeys(environment("PATH", dir+":/bin:/usr/bin")).Key(ctx, "p", "https://p.example", protocol.ProviderSettings{APIKeyCmd: "getkey"}, false)
+	_, err := NewSystemKeys(environment("PATH", dir+":/bin:/usr/bin")).Key(ctx, KeyRequest{Provider: "p", BaseURL: "https://p.example", Settings: protocol.ProviderSettings{APIKeyCmd: "getkey"}})
 	if err == nil || ctx.Err() == nil {
 		t.Error(err)
 	}

@@ -103,9 +103,9 @@ type rejecting struct {
 	asked         []bool
 }
 
-func (k *rejecting) Key(_ context.Context, _, _ string, _ protocol.ProviderSettings, rejected bool) (string, error) {
-	k.asked = append(k.asked, rejected)
-	if rejected {
+func (k *rejecting) Key(_ context.Context, r KeyRequest) (string, error) {
+	k.asked = append(k.asked, r.Rejected)
+	if r.Rejected {
 		return k.second, nil
 	}
 	return k.first, nil

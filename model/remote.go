@@ -23,12 +23,13 @@ type remote struct {
 
 var _ Provider = (*remote)(nil)
 
-// key returns the key for a call; "" where none is needed.
+// key returns the key for a call of a model, or, without one, for a list of the models;
+// "" where none is needed.
 func (p *remote) key(ctx context.Context, model string, rejected bool) (string, error) {
 	key := ""
 	if p.keys != nil {
 		var err error
-		key, err = p.keys.Key(ctx, p.provider, p.baseURL, p.settings, rejected)
+		key, err = p.keys.Key(ctx, KeyRequest{Provider: p.provider, BaseURL: p.baseURL, Settings: p.settings, Rejected: rejected, Quiet: model == ""})
 		if ctx.Err() != nil {
 			return "", &Error{Class: ClassCancelled, Provider: p.provider, Model: model, Message: "the call was cancelled", Cause: context.Cause(ctx)}
 		}

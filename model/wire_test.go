@@ -333,7 +333,7 @@ const testKey = "topsecret-Zq9-key"
 // fixedKey always gives the same key.
 type fixedKey string
 
-func (k fixedKey) Key(context.Context, string, string, protocol.ProviderSettings, bool) (string, error) {
+func (k fixedKey) Key(context.Context, KeyRequest) (string, error) {
 	return string(k), nil
 }
 

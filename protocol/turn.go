@@ -226,6 +226,9 @@ type SecretGetParams struct {
 	// Reason is missing, or rejected: the provider refused the last key, or, for a
 	// server on this machine, a call without one.
 	Reason string `json:"reason"`
+	// Quiet says that nobody waits for what the key is for, as for a list of models:
+	// a client gives a key that it has, and asks no person.
+	Quiet bool `json:"quiet,omitzero"`
 }
 
 // SecretGetResult is a client's answer to convls/secret/get. A missing key means

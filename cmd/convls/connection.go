@@ -64,20 +64,20 @@ func newClientKeys(c *server.Conn) *clientKeys {
 
 // Key finds a provider's key; see [model.KeySource]. For a server on this machine,
 // which mostly wants none, the client is asked only when one was refused.
-func (k *clientKeys) Key(ctx context.Context, provider, baseURL string, s protocol.ProviderSettings, rejected bool) (string, error) {
-	at := heldKey{provider, baseURL}
+func (k *clientKeys) Key(ctx context.Context, r model.KeyRequest) (string, error) {
+	at := heldKey{r.Provider, r.BaseURL}
 	reason := "missing"
-	if rejected {
+	if r.Rejected {
 		reason = "rejected"
-		k.forget(provider)
+		k.forget(r.Provider)
 	} else if key := k.get(at); key != "" {
 		return key, nil
 	}
-	key, err := k.system.Key(ctx, provider, baseURL, s, rejected)
-	if key != "" || !k.conn.Supports(protocol.FeatureSecrets) || !rejected && model.Loopback(baseURL) {
+	key, err := k.system.Key(ctx, r)
+	if key != "" || !k.conn.Supports(protocol.FeatureSecrets) || !r.Rejected && model.Loopback(r.BaseURL) {
 		return key, err
 	}
-	asked, askErr := k.conn.Secret(ctx, protocol.SecretGetParams{Provider: provider, BaseURL: baseURL, Reason: reason})
+	asked, askErr := k.conn.Secret(ctx, protocol.SecretGetParams{Provider: r.Provider, BaseURL: r.BaseURL, Reason: reason, Quiet: r.Quiet})
 	if askErr != nil || asked == "" {
 		return "", err
 	}

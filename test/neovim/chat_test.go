@@ -16,7 +16,7 @@ import (
 
 // fakeConfig is a person's configuration with the fake model.
 func fakeConfig(m *fakemodel.Server) string {
-	return fmt.Sprintf(`vim.g.convls = { cmd = program, settings = {
+	return fmt.Sprintf(`vim.g.convls = { cmd = program, key = false, settings = {
 		model = "fake/fake", providers = { fake = { kind = "openai", base_url = %q, timeout_ms = 60000 } },
 		models = { ["fake/fake"] = { window = 32768, max_output = 1000, input_price = 1000, output_price = 2000 } },
 		turn = { max_retries = 0 } } }`, m.URL())

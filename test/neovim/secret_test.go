@@ -7,8 +7,10 @@ import (
 	"convls/test/fakemodel"
 )
 
-// guarded is a model that answers only to a key.
-func guarded(t *testing.T) *fakemodel.Server {
+// openGuarded opens a chat of a model that answers only to a key; source is the setting
+// key, in Lua.
+func openGuarded(t *testing.T, version, source string) *Neovim {
+	t.Helper()
 	m := fakemodel.New(t)
 	m.Respond(func(r fakemodel.Request) fakemodel.Reply {
 		if r.Header.Get("Authorization") == "Bearer open-sesame" {
@@ -16,14 +18,17 @@ func guarded(t *testing.T) *fakemodel.Server {
 		}
 		return fakemodel.Fail(401, `{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}`)
 	})
-	return m
+	n := Start(t, Options{Version: version, Config: strings.Replace(fakeConfig(m), "key = false", "key = "+source, 1)})
+	n.Command("Convls chat")
+	n.AwaitLoaded()
+	return n
 }
 
 // TestKeyIsAsked types the key when the model has refused; it is on no screen and in no
 // message.
 func TestKeyIsAsked(t *testing.T) {
 	Each(t, func(t *testing.T, version string) {
-		n := openChat(t, version, guarded(t))
+		n := openGuarded(t, version, `"ask"`)
 		n.Type("<Esc>G$ahello<C-CR>") // nothing else is answered while it asks
 		n.wantScreen("fake wants a right key (empty for none):")
 		n.Type("open-sesame<CR>")
@@ -39,7 +44,7 @@ func TestKeyIsAsked(t *testing.T) {
 
 // TestKeyIsDeclined asks once, and the error says what to do.
 func TestKeyIsDeclined(t *testing.T) {
-	n := openChat(t, "", guarded(t))
+	n := openGuarded(t, "", `"ask"`)
 	n.Type("<Esc>G$ahello<C-CR>")
 	n.wantScreen("fake wants a right key")
 	n.Type("<CR>")
@@ -51,14 +56,11 @@ func TestKeyIsDeclined(t *testing.T) {
 // TestKeyOfFunction gets the key from a person's function, and nothing of an error that
 // it raises is shown.
 func TestKeyOfFunction(t *testing.T) {
-	m := guarded(t)
 	for _, row := range []struct{ key, want string }{
 		{`function(provider, url, reason) return provider == "fake" and reason == "rejected" and "open-sesame" or nil end`, "welcome"},
 		{`function() error("the vault says open-sesame") end`, "the setting key failed for fake"},
 	} {
-		n := Start(t, Options{Config: strings.Replace(fakeConfig(m), "cmd = program,", "cmd = program, key = "+row.key+",", 1)})
-		n.Command("Convls chat")
-		n.AwaitLoaded()
+		n := openGuarded(t, "", row.key)
 		n.Send("hello")
 		n.AwaitScreen(row.want, func(s string) bool { return strings.Contains(s, row.want) || strings.Contains(n.Messages(), row.want) })
 		if s := n.Screen() + n.Messages(); strings.Contains(s, "sesame") {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -34,7 +35,11 @@ func TestKeyOfClient(t *testing.T) {
 		Secret: func(_ context.Context, p protocol.SecretGetParams) (protocol.SecretGetResult, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			asked = append(asked, p.Provider+" "+p.Reason)
+			what := p.Provider + " " + p.Reason
+			if p.Quiet {
+				what += " quiet"
+			}
+			asked = append(asked, what)
 			return protocol.SecretGetResult{Key: give}, nil
 		},
 	}})
@@ -62,5 +67,20 @@ func TestKeyOfClient(t *testing.T) {
 			t.Errorf("%s: the turn is %s and the client was asked %q, want %s and %q", row.name, r.State, asked, row.state, row.asked)
 		}
 		mu.Unlock()
+	}
+	// Nobody is asked for the sake of a list.
+	mu.Lock()
+	give, asked = "", nil
+	mu.Unlock()
+	editor.Ask[protocol.ModelListResult](ed, protocol.MethodModelList, protocol.Empty{})
+	mu.Lock()
+	defer mu.Unlock()
+	for _, what := range asked {
+		if !strings.HasSuffix(what, " quiet") {
+			t.Errorf("for a list of models the client was asked %q", what)
+		}
+	}
+	if len(asked) == 0 {
+		t.Error("for a list of models the client was not asked at all")
 	}
 }

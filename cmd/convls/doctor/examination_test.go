@@ -29,8 +29,8 @@ func TestJudgeSpace(t *testing.T) {
 // keys are those of a test, by provider; nothing else is asked for them.
 type keys map[string]string
 
-func (k keys) Key(_ context.Context, provider, _ string, _ protocol.ProviderSettings, _ bool) (string, error) {
-	return k[provider], nil
+func (k keys) Key(_ context.Context, r model.KeyRequest) (string, error) {
+	return k[r.Provider], nil
 }
 
 func TestProvidersThatAreNotConfigured(t *testing.T) {

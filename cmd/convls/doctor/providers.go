@@ -171,7 +171,7 @@ func (p *patient) findKey(ctx context.Context, x *examination, s protocol.Provid
 	}
 	unrun := s
 	unrun.APIKeyCmd = ""
-	key, err := keys.Key(ctx, p.Name, p.BaseURL, unrun, false)
+	key, err := keys.Key(ctx, model.KeyRequest{Provider: p.Name, BaseURL: p.BaseURL, Settings: unrun})
 	switch {
 	case err == nil && key != "" && strings.TrimSpace(x.variable(variable)) == key:
 		p.Key, p.KeyFound = "in the variable "+variable, true
@@ -179,7 +179,7 @@ func (p *patient) findKey(ctx context.Context, x *examination, s protocol.Provid
 		p.Key = "from a command, which was not run"
 	case s.APIKeyCmd != "":
 		p.Key = "from a command"
-		key, err = keys.Key(ctx, p.Name, p.BaseURL, s, false)
+		key, err = keys.Key(ctx, model.KeyRequest{Provider: p.Name, BaseURL: p.BaseURL, Settings: s})
 		p.KeyFound = err == nil && key != ""
 	case err == nil && key != "":
 		p.Key, p.KeyFound = "in the keyring", true

@@ -137,15 +137,10 @@ local function make(session, buf)
   auto("BufWinEnter", function()
     self:dress(vim.api.nvim_get_current_win())
   end)
-  -- A buffer that was unloaded has lost what this needs: it goes for good, unless it
-  -- was read again, as by :edit.
-  auto("BufUnload", function()
+  window.on_unload(self.buf, function()
     self:close()
-    vim.schedule(function()
-      if vim.api.nvim_buf_is_valid(self.buf) and not by_buf[self.buf] then
-        vim.api.nvim_buf_delete(self.buf, { force = true })
-      end
-    end)
+  end, function()
+    return by_buf[self.buf] ~= nil
   end)
   vim.api.nvim_create_autocmd("WinScrolled", {
     group = group,

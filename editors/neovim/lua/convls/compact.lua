@@ -274,7 +274,7 @@ end
 function M.go(session)
   local graph = require("convls.graph").current()
   return function(id)
-    if graph and graph.go_to then
+    if graph then
       return graph:go_to(id)
     end
     require("convls.chat").open(session.id, function(chat)

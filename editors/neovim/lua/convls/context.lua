@@ -44,11 +44,7 @@ local function make(session, buf)
   highlight.define()
   buf = buf or window.buffer(("convls:/session/%s/context"):format(session.id))
   local self = setmetatable({ session = session, buf = buf, entries = {}, total = 0, starts = {}, lines = {} }, Context)
-  vim.bo[buf].buftype = "nofile"
-  vim.bo[buf].bufhidden = "hide"
-  vim.bo[buf].swapfile = false
-  vim.bo[buf].modifiable = false
-  vim.bo[buf].undolevels = -1
+  window.own(buf)
   by_buf[buf], by_session[session.id] = self, self
   self.unwatch = session:watch(function(what)
     if what == "loaded" or what == "rows" or what == "row" or what == "state" then
@@ -70,15 +66,12 @@ local function make(session, buf)
   auto({ "BufEnter", "WinEnter" }, function()
     self:load()
   end)
-  auto("BufUnload", function()
+  window.on_unload(buf, function()
     self.unwatch()
     by_buf[buf], by_session[session.id] = nil, nil
     pcall(vim.api.nvim_del_augroup_by_id, group)
-    vim.schedule(function()
-      if vim.api.nvim_buf_is_valid(buf) and not by_buf[buf] then
-        vim.api.nvim_buf_delete(buf, { force = true })
-      end
-    end)
+  end, function()
+    return by_buf[buf] ~= nil
   end)
   vim.bo[buf].filetype = "convls-context"
   if config.get().keymaps then

@@ -99,11 +99,7 @@ local function adopt(uri, session_id, buf)
   local node = uri:match("^convls:/node/[^/]+/([^/?]+)%.md")
   local self = setmetatable({ buf = buf, uri = uri, session_id = session_id, node = node }, Document)
   by_buf[buf] = self
-  vim.bo[buf].buftype = "nofile"
-  vim.bo[buf].bufhidden = "hide"
-  vim.bo[buf].swapfile = false
-  vim.bo[buf].modifiable = false
-  vim.bo[buf].undolevels = -1
+  window.own(buf)
   local function if_stale()
     if self.stale then
       self:load()

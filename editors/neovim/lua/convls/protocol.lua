@@ -890,6 +890,7 @@
 ---@field base_url string
 ---@field session_id? string
 ---@field reason string `reason` is missing, or rejected: the provider refused the last key, or, for a server on this machine, a call without one.
+---@field quiet? boolean `quiet` says that nobody waits for what the key is for, as for a list of models: a client gives a key that it has, and asks no person.
 
 --- SecretGetResult is a client's answer to `convls/secret/get`. A missing key means that it has none.
 ---@class convls.protocol.SecretGetResult

@@ -16,7 +16,7 @@ bus.on(bus.SERVER, function(what)
 end)
 
 local function ask(params)
-  if declined[params.provider] then
+  if params.quiet or declined[params.provider] then
     return nil
   end
   local question = params.reason == "rejected" and "%s wants a right key (empty for none): "
@@ -31,7 +31,7 @@ local function ask(params)
 end
 
 --- Answers convls/secret/get, by what the setting `key` says.
----@param params { provider: string, base_url: string, reason: "missing"|"rejected" }
+---@param params { provider: string, base_url: string, reason: "missing"|"rejected", quiet?: boolean }
 ---@return { key?: string }
 function M.get(params)
   local source, key = config.get().key, nil

@@ -14,6 +14,34 @@ function M.buffer(name)
   return buf
 end
 
+--- Makes a buffer one that no file stands behind, and into which only its view writes.
+---@param buf integer
+function M.own(buf)
+  local bo = vim.bo[buf]
+  bo.buftype, bo.bufhidden, bo.swapfile = "nofile", "hide", false
+  bo.modifiable, bo.undolevels = false, -1
+end
+
+--- Calls `close` when a buffer is unloaded: it has lost what its view needs, and goes for
+--- good, unless it was read again meanwhile, as by :edit.
+---@param buf integer
+---@param close fun()
+---@param read fun(): boolean whether it was read again
+function M.on_unload(buf, close, read)
+  vim.api.nvim_create_autocmd("BufUnload", {
+    buffer = buf,
+    once = true,
+    callback = function()
+      close()
+      vim.schedule(function()
+        if vim.api.nvim_buf_is_valid(buf) and not read() then
+          vim.api.nvim_buf_delete(buf, { force = true })
+        end
+      end)
+    end,
+  })
+end
+
 --- Sets how a window shows a view: without what is for files.
 ---@param win integer
 ---@return table wo the options of the window, for this buffer alone
