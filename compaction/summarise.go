@@ -442,7 +442,7 @@ func (e *Engine) summariser(settings protocol.Settings, conversation string, key
 
 // usual makes the summariser of an id.
 func (e *Engine) usual(settings protocol.Settings, id string, keys model.KeySource) (Summariser, error) {
-	if id == Extractive || id == model.Offline {
+	if id == Extractive || id == model.Offline || strings.HasPrefix(id, model.Offline+"/") { // an import may name it so
 		return NewExtractive(), nil
 	}
 	provider, name, err := e.Models.Resolve(settings, id, keys)

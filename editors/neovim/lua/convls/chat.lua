@@ -193,10 +193,7 @@ function Chat:dress(win)
   wo.wrap, wo.linebreak, wo.breakindent, wo.smoothscroll = true, true, true, true
   wo.conceallevel = 0
   if config.get().fold_tools then
-    wo.foldmethod = "manual"
-    wo.foldtext = ""
-    wo.foldenable = true
-    wo.fillchars = "fold: "
+    window.fold(win)
   end
   if config.get().winbar then
     wo.winbar = "%{%v:lua.require'convls.chat'.winbar()%}"

@@ -58,7 +58,7 @@ local function make(session, buf)
   auto("BufWinEnter", function()
     local wo = window.dress(vim.api.nvim_get_current_win())
     wo.wrap, wo.linebreak, wo.cursorline = true, true, true
-    wo.foldmethod, wo.foldtext, wo.foldenable, wo.fillchars = "manual", "", true, "fold: "
+    window.fold(vim.api.nvim_get_current_win())
     wo.winhighlight = "Folded:Normal" -- each entry is a fold: marked, all would be
     self:fold({})
   end)
@@ -171,8 +171,8 @@ local function title(view)
     words[#words + 1] = ("compaction begins at %s"):format(render.short(budget.trigger_at))
   end
   words[#words + 1] = ({
-    provider = "counted by the provider",
-    tokenizer = "counted by the model's tokenizer",
+    provider = "as the provider counts",
+    tokenizer = "exact",
     estimate = "estimated",
   })[budget.source] or budget.source
   local lines = { "What the model reads: " .. table.concat(words, " · ") }
@@ -244,6 +244,10 @@ function Context:draw()
   end
   local lines, marks = title(self.view), { { 0, "Title" } }
   local starts, of, keys, at = {}, {}, {}, {}
+  local room = 40 -- for the beginning of a text, in the widest window
+  for _, win in ipairs(vim.fn.win_findbuf(self.buf)) do
+    room = math.max(room, vim.api.nvim_win_get_width(win) - 34)
+  end
   for i, entry in ipairs(self.entries) do
     local key = entry.id ~= "" and entry.id or entry.why
     while at[key] do
@@ -251,8 +255,8 @@ function Context:draw()
     end
     starts[i], keys[i], at[key] = #lines + 1, key, i
     local preview = draw.clean(entry.text:sub(1, 400))
-    if vim.fn.strchars(preview) > 80 then
-      preview = vim.fn.strcharpart(preview, 0, 79) .. "…"
+    if vim.fn.strchars(preview) > room then
+      preview = vim.fn.strcharpart(preview, 0, room - 1) .. "…"
     end
     lines[#lines + 1] = ("%3d %-9s %6s %-8s │ %s"):format(
       i,

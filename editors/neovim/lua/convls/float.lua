@@ -47,7 +47,7 @@ function M.open(lines, options)
     row = 1,
     col = 0,
     width = math.max(width, 20),
-    height = math.max(1, math.min(height, math.floor(vim.o.lines * 0.6))),
+    height = math.max(1, math.min(height, math.floor(vim.o.lines * 0.7))),
     border = "rounded",
     style = "minimal",
     title = " " .. options.title .. " ",
@@ -64,6 +64,12 @@ function M.open(lines, options)
     vim.keymap.set("n", key, close, { buffer = buf, nowait = true, desc = "convls: close" })
   end
   if options.go then
+    for i, line in ipairs(lines) do
+      if line.id then
+        vim.api.nvim_win_set_cursor(win, { i, 0 })
+        break
+      end
+    end
     vim.keymap.set("n", "<CR>", function()
       local line = lines[vim.api.nvim_win_get_cursor(win)[1]]
       if line and line.id then

@@ -74,6 +74,7 @@ local function make(session, buf)
   auto("BufWinEnter", function()
     local wo = window.dress(vim.api.nvim_get_current_win())
     wo.wrap, wo.cursorline = false, true
+    wo.list, wo.listchars = true, "extends:…"
     self:tell()
   end)
   window.on_unload(buf, function()

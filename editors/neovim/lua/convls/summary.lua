@@ -41,7 +41,9 @@ end
 function M.lines(manifest)
   local lines = {}
   for _, section in ipairs(sections) do
-    local items = manifest[section[1]] or {}
+    local items = vim.tbl_filter(function(item)
+      return item.kind ~= "call_id" -- it tells a person nothing
+    end, manifest[section[1]] or {})
     if #items > 0 then
       lines[#lines + 1] = { { section[2], "ConvlsSummary" } }
       for _, item in ipairs(items) do
@@ -71,7 +73,7 @@ end
 -- What stands above the sections: where the summary came from.
 local function facts(node, manifest)
   local range = manifest.source_range or {}
-  local words = { render.counted(range.count or 0, "message") .. " read" }
+  local words = { render.counted(range.count or 0, "node") .. " read" }
   local p = node.provenance
   if p then
     if (p.tokens_after or 0) > 0 then

@@ -52,6 +52,15 @@ function M.dress(win)
   return wo
 end
 
+--- Sets how a window shows folds of a view: the first line as it is, with nothing behind
+--- it. What else a person has in 'fillchars' stays.
+---@param win integer
+function M.fold(win)
+  local wo = vim.wo[win][0]
+  wo.foldmethod, wo.foldtext, wo.foldenable = "manual", "", true
+  wo.fillchars = vim.go.fillchars .. (vim.go.fillchars ~= "" and "," or "") .. "fold: "
+end
+
 --- Makes the default maps of a view in its buffer: those that the actions name for it.
 ---@param buf integer
 ---@param view "keys"|"graph"|"context" the member of the actions
