@@ -1,6 +1,5 @@
 --- Chats: one for each session that is open in this Neovim. A chat joins the session
 --- with its view, and is what the actions work on.
-local attach = require("convls.chat.attach")
 local bus = require("convls.bus")
 local config = require("convls.config")
 local errors = require("convls.errors")
@@ -8,6 +7,7 @@ local highlight = require("convls.highlight")
 local render = require("convls.chat.render")
 local server = require("convls.server")
 local sessions = require("convls.session")
+local status = require("convls.chat.status")
 local view = require("convls.chat.view")
 local window = require("convls.window")
 
@@ -32,6 +32,8 @@ local M = {}
 ---@field sending? boolean
 local Chat = {}
 Chat.__index = Chat
+require("convls.chat.turns")(Chat)
+require("convls.chat.attachments")(Chat)
 
 local by_buf = {} ---@type table<integer, convls.Chat>
 local by_session = {} ---@type table<string, convls.Chat>
@@ -401,21 +403,10 @@ function M.new(title, done)
   end
   server.request("convls/session/create", params, function(err, session)
     if err then
-      return M.report(err, "making a session")
+      return server.report(err, "making a session")
     end
     M.open(session.session_id, done)
   end)
-end
-
---- Tells of an error, unless the connection has told of it already.
----@param err convls.Error
----@param doing string
-function M.report(err, doing)
-  local connection = server.status()
-  if connection.state == "off" and connection.failure == errors.text(err) then
-    return
-  end
-  errors.show(err, doing)
 end
 
 --- Opens the session that was used last in this folder, or makes one.
@@ -423,7 +414,7 @@ end
 function M.open_last(done)
   server.request("convls/session/list", { workspace = vim.fn.getcwd(), limit = 1 }, function(err, result)
     if err then
-      return M.report(err, "listing the sessions")
+      return server.report(err, "listing the sessions")
     end
     local session = result.sessions[1]
     if session then
@@ -439,7 +430,7 @@ end
 function M.open_named(name)
   server.request("convls/session/list", { limit = 500 }, function(err, result)
     if err then
-      return M.report(err, "listing the sessions")
+      return server.report(err, "listing the sessions")
     end
     local matches = vim.tbl_filter(function(session)
       return session.session_id == name or session.title == name
@@ -456,327 +447,6 @@ function M.open_named(name)
       M.open(name)
     end)
   end)
-end
-
-local function trimmed(lines)
-  local first, last = 1, #lines
-  while first <= last and vim.trim(lines[first]) == "" do
-    first = first + 1
-  end
-  while last >= first and vim.trim(lines[last]) == "" do
-    last = last - 1
-  end
-  return table.concat(vim.list_slice(lines, first, last), "\n")
-end
-
---- Returns what stands in the prompt and what is attached to it, as a send takes them;
---- nil where nothing stands there.
----@return string? content
----@return convls.protocol.ContextItem[]? context
-function Chat:draft()
-  local text = trimmed(self.view:prompt())
-  if text == "" then
-    return nil
-  end
-  local context = vim.tbl_map(function(attachment)
-    return attachment.item
-  end, self.attachments)
-  return text, #context > 0 and context or nil
-end
-
---- Sends what stands in the prompt. It stays there until the server has it.
-function Chat:send()
-  if self.sending then
-    return tell("the message is being sent", vim.log.levels.WARN)
-  end
-  local before = self.view:prompt()
-  local params = {}
-  params.content, params.context = self:draft()
-  if not params.content then
-    return tell("there is nothing to send: write below the line", vim.log.levels.WARN)
-  end
-  local method, editing = "convls/turn/send", self.editing
-  if editing then
-    method, params.node_id = "convls/turn/edit", editing.id
-    if editing.kind ~= "user" then
-      params.context = nil
-    end
-  else
-    params.expected_head = self.session.head
-  end
-  -- If the reply was lost, the same message sent again is not made twice.
-  local same = self.unanswered
-  local message = vim.inspect({ method, params.content, params.context, params.node_id })
-  if same and same.message == message then
-    params.request_id, params.expected_head = same.request_id, same.expected_head
-  else
-    params.request_id = server.request_id()
-  end
-  self.unanswered = { message = message, request_id = params.request_id, expected_head = params.expected_head }
-  self.sending = true
-  self.view:draw_bar()
-  self.session:change(method, params, function(err)
-    self.sending = false
-    if errors.code(err) ~= errors.SERVER_LOST then
-      self.unanswered = nil
-    end
-    if err then
-      self.view:draw_bar()
-      return M.report(err, editing and "sending the other version" or "sending")
-    end
-    if vim.deep_equal(self.view:prompt(), before) then
-      self.editing, self.attachments = nil, {}
-      if editing then
-        self.attachments = editing.attachments
-      end
-      self.view:set_prompt(editing and editing.draft or { "" })
-      self:to_prompt()
-    end
-    self.view:draw_bar()
-  end)
-end
-
---- Ends what is being answered: all answers, if there are several side by side.
-function Chat:stop()
-  local replies = vim.tbl_keys(self.session.running)
-  if #replies == 0 then
-    return tell("no answer is being written", vim.log.levels.WARN)
-  end
-  for _, reply in ipairs(replies) do
-    self.session:change("convls/turn/cancel", { reply_id = reply }, function(err)
-      if err then
-        M.report(err, "stopping the answer")
-      end
-    end)
-  end
-end
-
---- Takes the last message out of the queue.
-function Chat:unqueue()
-  local queued = self.session.queue[#self.session.queue]
-  if not queued then
-    return tell("nothing waits", vim.log.levels.WARN)
-  end
-  self.session:change("convls/turn/cancel", { reply_id = queued.reply_id }, function(err)
-    if err then
-      return M.report(err, "taking the message out of the queue")
-    end
-    tell("taken out: " .. queued.preview)
-  end)
-end
-
---- Returns the row at the cursor, if the cursor is in this chat and not in its prompt.
----@return convls.protocol.Row?
-function Chat:row_here()
-  if vim.api.nvim_get_current_buf() == self.buf then
-    return self.view:row_at(vim.api.nvim_win_get_cursor(0)[1] - 1)
-  end
-end
-
---- Returns the row at the cursor if it is of one of the kinds, else the last one of the
---- first kind that has any.
-local function target(chat, kinds)
-  local here = chat:row_here()
-  if here and here.kind == "tool" and here.caller then
-    here = chat.session:row(here.caller)
-  end
-  if here then
-    if vim.tbl_contains(kinds, here.kind) then
-      return here
-    end
-    return nil
-  end
-  for _, kind in ipairs(kinds) do
-    local row = chat.session:last(kind)
-    if row then
-      return row
-    end
-  end
-end
-
---- Asks again for the reply at the cursor, or for the last one.
----@param count integer how many candidates
-function Chat:retry(count)
-  -- In the prompt the whole last answer is meant: all calls of its turn.
-  local row = target(self, self:row_here() and { "user", "assistant" } or { "user" })
-  if not row then
-    return tell("there is no message here to be answered again", vim.log.levels.WARN)
-  end
-  local params = { node_id = row.id, count = count > 1 and count or nil }
-  self.session:change("convls/turn/retry", params, function(err)
-    if err then
-      M.report(err, "retrying")
-    end
-  end)
-end
-
-local function plain_text(parts)
-  local texts = {}
-  for _, part in ipairs(parts) do
-    if part.type == "text" then
-      texts[#texts + 1] = part.text
-    end
-  end
-  return vim.split(table.concat(texts, "\n"), "\n", { plain = true })
-end
-
-local function attached(parts)
-  local attachments = {}
-  for _, part in ipairs(parts) do
-    if part.type == "resource" then
-      local item = { type = part.context_type or "text", uri = part.uri, range = part.range, text = part.text or "" }
-      attachments[#attachments + 1] = { item = item }
-    end
-  end
-  return attachments
-end
-
---- Opens the message at the cursor, or the last one, in the prompt: what is sent then is
---- another version of it.
-function Chat:edit()
-  local row = target(self, { "user", "assistant" })
-  if not row then
-    return tell("there is no message here to be edited", vim.log.levels.WARN)
-  end
-  local former = self.editing
-  self.editing = {
-    id = row.id,
-    kind = row.kind,
-    draft = former and former.draft or self.view:prompt(),
-    attachments = former and former.attachments or self.attachments,
-  }
-  self.attachments = attached(row.content)
-  self:count()
-  self.view:set_prompt(plain_text(row.content))
-  self.view:draw_bar()
-  self:to_prompt()
-end
-
---- Ends [Chat:edit] without sending: the draft from before comes back.
-function Chat:end_edit()
-  local editing = self.editing
-  if not editing then
-    return tell("no message is being edited", vim.log.levels.WARN)
-  end
-  self.editing, self.attachments = nil, editing.attachments
-  self.view:set_prompt(editing.draft)
-  self.view:draw_bar()
-  self:to_prompt()
-end
-
---- Goes to the sibling before or after the row at the cursor, or the last row that has
---- siblings.
----@param way "prev"|"next"
-function Chat:sibling(way)
-  local row = self:row_here()
-  if not (row and row.siblings and row.siblings.count > 1) then
-    row = nil
-    for i = #self.session.rows, 1, -1 do
-      local candidate = self.session.rows[i]
-      if candidate.siblings and candidate.siblings.count > 1 then
-        row = candidate
-        break
-      end
-    end
-  end
-  if not row then
-    return tell("nothing here has another version", vim.log.levels.WARN)
-  end
-  local there = row.siblings[way]
-  if not there then
-    return tell(way == "next" and "this is the newest version" or "this is the oldest version")
-  end
-  self.session:change(
-    "convls/branch/checkout",
-    { node_id = there.tip, expected_head = self.session.head },
-    function(err)
-      if err then
-        M.report(err, "going to the other version")
-      end
-    end
-  )
-end
-
---- Goes back to before the message at the cursor, or the last one. Its text comes into
---- the prompt if that is empty. Nothing is deleted.
-function Chat:rewind()
-  local row = target(self, { "user" })
-  if not row then
-    return tell("put the cursor on one of your messages", vim.log.levels.WARN)
-  end
-  self.session:change(
-    "convls/branch/rewind",
-    { node_id = row.id, expected_head = self.session.head },
-    function(err, result)
-      if err then
-        return M.report(err, "rewinding")
-      end
-      if trimmed(self.view:prompt()) == "" and not self.editing then
-        self.view:set_prompt(plain_text(result.content))
-        self.attachments = attached(result.content)
-        self:count()
-        self.view:draw_bar()
-        self:to_prompt()
-      end
-    end
-  )
-end
-
--- used asks how many tokens the model would read with a draft.
-local function used(session, context, done)
-  server.request("convls/context/get", {
-    session_id = session.id,
-    text = false,
-    limit = 1,
-    draft = { content = ".", context = context },
-  }, function(err, result)
-    if err then
-      return M.report(err, "counting tokens")
-    end
-    done(result.budget.used)
-  end)
-end
-
---- Asks the server how many tokens the attachments take: what the context with one has
---- more than the context without.
-function Chat:count()
-  used(self.session, nil, function(without)
-    for _, attachment in ipairs(self.attachments) do
-      if not attachment.tokens then
-        used(self.session, { attachment.item }, function(with)
-          attachment.tokens = with - without
-          self.view:draw_bar()
-        end)
-      end
-    end
-  end)
-end
-
---- Attaches something to the next message.
----@param item? convls.protocol.ContextItem
----@param problem? string why there is none
-function Chat:attach(item, problem)
-  if not item then
-    return tell(problem or "there is nothing to attach", vim.log.levels.WARN)
-  end
-  self.attachments[#self.attachments + 1] = { item = item }
-  self:count()
-  self.view:draw_bar()
-  tell("attached " .. render.origin(item))
-end
-
---- Takes attachments off: one by its number, or all.
----@param number? integer
-function Chat:detach(number)
-  if #self.attachments == 0 then
-    return tell("nothing is attached", vim.log.levels.WARN)
-  end
-  if not number then
-    self.attachments = {}
-  elseif not table.remove(self.attachments, number) then
-    return tell(("there are %d attachments"):format(#self.attachments), vim.log.levels.WARN)
-  end
-  self.view:draw_bar()
 end
 
 --- Calls `work` with the current chat, or with the one that is opened where there is
@@ -796,180 +466,18 @@ function M.with(work)
   end)
 end
 
---- Attaches what `:Convls attach` names.
----@param call convls.Call
-function M.attach(call)
-  local buf, kind = vim.api.nvim_get_current_buf(), call.args[1]
-  local rest = vim.trim((call.text:gsub("^%S+", "", 1)))
-  if by_buf[buf] and (kind ~= "file" and kind ~= "quickfix") then
-    -- From inside a chat the file beside it is meant.
-    local alternate = vim.fn.bufnr("#")
-    if alternate < 1 or by_buf[alternate] then
-      return tell("go to the buffer to attach, or name a file: :Convls attach file PATH", vim.log.levels.WARN)
-    end
-    buf = alternate
-  end
-  local item, problem
-  if kind == nil or kind == "selection" then
-    if call.range and not by_buf[vim.api.nvim_get_current_buf()] then
-      item = attach.selection(buf, call.range[1], call.range[2])
-    elseif kind == nil then
-      item = attach.buffer(buf)
-    else
-      problem = "select something first: :'<,'>Convls attach"
-    end
-  elseif kind == "buffer" then
-    item = attach.buffer(buf)
-  elseif kind == "file" then
-    if rest == "" then
-      problem = "name the file: :Convls attach file PATH"
-    else
-      item, problem = attach.file(rest)
-    end
-  elseif kind == "quickfix" then
-    item, problem = attach.quickfix()
-  elseif kind == "diagnostics" then
-    item, problem = attach.diagnostics(buf)
-  else
-    problem = ("%q can not be attached: one of %s can"):format(kind, table.concat(attach.kinds, ", "))
-  end
-  M.with(function(chat)
-    chat:attach(item, problem)
-  end)
-end
-
---- Lets the person choose a session.
-function M.pick_session()
-  server.request("convls/session/list", { limit = 500 }, function(err, result)
-    if err then
-      return M.report(err, "listing the sessions")
-    end
-    if #result.sessions == 0 then
-      return tell("there is no session yet: :Convls new makes one")
-    end
-    vim.ui.select(result.sessions, {
-      prompt = "Session",
-      kind = "convls.session",
-      format_item = function(session)
-        local title = session.title ~= "" and session.title or session.session_id
-        return ("%s · %s · %d nodes"):format(title, session.updated_at:sub(1, 16):gsub("T", " "), session.nodes)
-      end,
-    }, function(session)
-      if session then
-        M.open(session.session_id)
-      end
-    end)
-  end)
-end
-
---- Chooses the model of the current chat.
----@param name? string
-function M.pick_model(name)
-  local chat = M.need()
-  if not chat then
-    return
-  end
-  local function configure(model)
-    chat.session:change("convls/session/configure", { model = model }, function(err)
-      if err then
-        return M.report(err, "changing the model")
-      end
-      tell("the model is " .. model)
-    end)
-  end
-  if name then
-    return configure(name)
-  end
-  server.request("convls/model/list", {}, function(err, result)
-    if err then
-      return M.report(err, "listing the models")
-    end
-    for _, problem in ipairs(result.errors) do
-      tell(("%s: %s"):format(problem.provider, errors.text(problem.error)), vim.log.levels.WARN)
-    end
-    vim.ui.select(result.models, {
-      prompt = "Model",
-      kind = "convls.model",
-      format_item = function(model)
-        return model.id .. (model.window > 0 and (" · %s tokens"):format(render.short(model.window)) or "")
-      end,
-    }, function(model)
-      if model then
-        configure(model.id)
-      end
-    end)
-  end)
-end
-
--- What goes on: writing, queued, stopped.
-local function activity(session)
-  local words = {}
-  if not session.connected and session.info then
-    words[#words + 1] = "no server"
-  end
-  if next(session.running) then
-    words[#words + 1] = "writing"
-  end
-  if #session.queue > 0 then
-    words[#words + 1] = ("%d queued"):format(#session.queue)
-  end
-  if session.compaction then
-    words[#words + 1] = "compacting"
-  end
-  return words
-end
-
 --- Returns the winbar of a chat window.
 ---@return string
 function M.winbar()
   local chat = by_buf[vim.api.nvim_win_get_buf(vim.g.statusline_winid or 0)]
-  local info = chat and chat.session.info
-  if not chat or not info then
-    return ""
-  end
-  local function escaped(text)
-    return (text:gsub("%%", "%%%%"))
-  end
-  local words = { escaped(info.title ~= "" and info.title or "New chat") }
-  if info.branch then
-    words[#words + 1] = "⎇ " .. escaped(info.branch)
-  end
-  words[#words + 1] = escaped(info.model)
-  local budget = info.budget
-  if budget and budget.limit > 0 then
-    local group = budget.percent >= 70 and "ConvlsBudgetHigh" or "ConvlsBudgetLow"
-    words[#words + 1] = ("%%#%s#%s/%s %d%%%%%%*"):format(
-      group,
-      render.short(budget.used),
-      render.short(budget.limit),
-      math.floor(budget.percent + 0.5)
-    )
-  end
-  words[#words + 1] = render.cost(info.usage)
-  local busy = activity(chat.session)
-  if #busy > 0 then
-    words[#words + 1] = ("%%#ConvlsRunning#%s%%*"):format(table.concat(busy, ", "))
-  end
-  -- In a narrow window it is the title that is cut.
-  return " %<" .. table.concat(words, " · ")
+  return chat and status.winbar(chat.session) or ""
 end
 
 --- See `require("convls").statusline()`.
 ---@return string
 function M.statusline()
   local chat = M.current()
-  local info = chat and chat.session.info
-  if not chat or not info then
-    return ""
-  end
-  local words = { info.model }
-  local budget = info.budget
-  if budget and budget.limit > 0 then
-    words[#words + 1] = ("%d%%"):format(math.floor(budget.percent + 0.5))
-  end
-  words[#words + 1] = render.cost(info.usage)
-  vim.list_extend(words, activity(chat.session))
-  return table.concat(words, " ")
+  return chat and status.statusline(chat.session) or ""
 end
 
 return M

@@ -296,6 +296,15 @@ function M.request(method, params, callback)
   M.start()
 end
 
+--- Tells of an error, unless the connection has told of it already.
+---@param err convls.Error
+---@param doing string
+function M.report(err, doing)
+  if state ~= "off" or last_failure ~= errors.text(err) then
+    errors.show(err, doing)
+  end
+end
+
 --- Returns a request_id: with it a change is made once, however often it is sent.
 ---@return string
 function M.request_id()

@@ -58,7 +58,7 @@ return function(actions)
     name = "sessions",
     desc = "Choose a session and open its chat",
     run = function()
-      chats().pick_session()
+      require("convls.chat.pick").session()
     end,
   })
   actions.add({
@@ -72,7 +72,7 @@ return function(actions)
       end, result and result.models or {})
     end,
     run = function(call)
-      chats().pick_model(call.args[1])
+      require("convls.chat.pick").model(call.args[1])
     end,
   })
   actions.add({
@@ -144,7 +144,7 @@ return function(actions)
       return require("convls.chat.attach").kinds
     end,
     run = function(call)
-      chats().attach(call)
+      require("convls.chat.attach").run(call)
     end,
   })
   actions.add({

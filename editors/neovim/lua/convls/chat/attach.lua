@@ -109,4 +109,50 @@ function M.diagnostics(buf)
   return { type = "diagnostics", uri = name ~= "" and vim.uri_from_bufnr(buf) or nil, text = table.concat(lines, "\n") }
 end
 
+--- Attaches what `:Convls attach` names.
+---@param call convls.Call
+function M.run(call)
+  local chats = require("convls.chat")
+  local buf, kind = vim.api.nvim_get_current_buf(), call.args[1]
+  local rest = vim.trim((call.text:gsub("^%S+", "", 1)))
+  if chats.of(buf) and (kind ~= "file" and kind ~= "quickfix") then
+    -- From inside a chat the file beside it is meant.
+    local alternate = vim.fn.bufnr("#")
+    if alternate < 1 or chats.of(alternate) then
+      return vim.notify(
+        "convls: go to the buffer to attach, or name a file: :Convls attach file PATH",
+        vim.log.levels.WARN
+      )
+    end
+    buf = alternate
+  end
+  local item, problem
+  if kind == nil or kind == "selection" then
+    if call.range and not chats.of(vim.api.nvim_get_current_buf()) then
+      item = M.selection(buf, call.range[1], call.range[2])
+    elseif kind == nil then
+      item = M.buffer(buf)
+    else
+      problem = "select something first: :'<,'>Convls attach"
+    end
+  elseif kind == "buffer" then
+    item = M.buffer(buf)
+  elseif kind == "file" then
+    if rest == "" then
+      problem = "name the file: :Convls attach file PATH"
+    else
+      item, problem = M.file(rest)
+    end
+  elseif kind == "quickfix" then
+    item, problem = M.quickfix()
+  elseif kind == "diagnostics" then
+    item, problem = M.diagnostics(buf)
+  else
+    problem = ("%q can not be attached: one of %s can"):format(kind, table.concat(M.kinds, ", "))
+  end
+  chats.with(function(chat)
+    chat:attach(item, problem)
+  end)
+end
+
 return M
