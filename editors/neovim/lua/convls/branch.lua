@@ -124,7 +124,11 @@ function M.delete(name)
         return fails("deleting the branch")(err)
       end
       local count = err.data.count or 0
-      local question = ("Delete %d node%s for good?"):format(count, count == 1 and "" or "s")
+      local counted = require("convls.chat.render").counted
+      local question = ("Delete %s for good?"):format(counted(count, "node"))
+      if count == 0 then
+        question = ("Delete the name %s? No message goes."):format(params.branch or "")
+      end
       local answer = vim.fn.confirm(question, "&Delete\n&Keep", 2, "Warning")
       -- What the question has left on the screen would have the next message wait for a key.
       vim.cmd.redraw({ bang = true })
@@ -136,7 +140,10 @@ function M.delete(name)
         if refused then
           return errors.show(refused, "deleting the branch")
         end
-        tell(("%d nodes were deleted"):format(result.removed))
+        if result.removed == 0 then
+          return tell("the name was deleted, every message is there")
+        end
+        tell(counted(result.removed, "node") .. " deleted")
       end)
     end)
   end)

@@ -1,0 +1,49 @@
+package neovim
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestBranchCommands works on branches from a chat, by name and at the cursor.
+func TestBranchCommands(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := forked(t, version)
+		n.Command("call search('^## You')")
+		n.Command("Convls fork early")
+		n.AwaitLua("HEAD at the message", "#chat.session.rows == 2 and chat.session.info.branch == 'early'")
+		n.Command("Convls checkout left")
+		n.AwaitLua("the branch", "#chat.session.rows == 3 and chat.session.info.branch == 'left' and not chat.session.rows_busy")
+		n.Command("Convls compare early")
+		n.wantScreen("What two branches added since they parted", "## HEAD: 1 messages", "## the other: 0 messages")
+		n.Command("close")
+		// The name alone goes, and that is asked for, too.
+		for i, row := range []struct{ key, left string }{{"k", "true"}, {"d", "false"}} {
+			n.Type("<Esc>:Convls delete early<CR>")
+			n.wantScreen("Delete the name early? No message goes.")
+			n.Type(row.key)
+			n.AwaitLua(fmt.Sprintf("answer %d", i+1), "vim.tbl_contains(require('convls.branch').names(), 'early') == "+row.left+" and not chat.session.info_busy")
+		}
+		n.Type("<Esc>:Convls delete nowhere<CR>")
+		n.wantMessage("Next: :Convls branches lists the branches")
+	})
+}
+
+// TestNode opens the document of a message, from the chat and from the graph, and the
+// graph is asked for anew.
+func TestNode(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := forked(t, version)
+		n.Command("call search('count to 3', 'b')")
+		n.Command("Convls node")
+		n.wantScreen("# User", "count to 3")
+		n.Command("close")
+		n.openGraph()
+		n.Command("Convls refresh")
+		n.AwaitGraph("the graph anew", "graph.view and row.is_head")
+		n.Command("Convls node")
+		n.wantScreen("# Assistant", "1 2 3")
+		n.Command("Convls health")
+		n.wantScreen("convls: server")
+	})
+}
