@@ -638,3 +638,46 @@ func TestToolsAreFolded(t *testing.T) {
 		n.wantScreen("the content")
 	})
 }
+
+// TestDraftIsKept writes a message and does not send it: it comes back when the chat is
+// opened again, in the same Neovim and in the next one, and not once it is sent.
+func TestDraftIsKept(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		home := editor.NewHome(t)
+		session := ""
+		run := func(name string, test func(t *testing.T, n *Neovim)) {
+			t.Run(name, func(t *testing.T) {
+				n := Start(t, Options{Version: version, Home: home})
+				n.Command("Convls chat " + session)
+				n.AwaitLoaded()
+				test(t, n)
+			})
+		}
+		run("written", func(_ *testing.T, n *Neovim) {
+			session, _ = n.Lua(`return require("convls.chat").current().session.id`).(string)
+			n.Type("<Esc>G$afirst line<CR>and \"more\" ä<Esc>")
+			n.Command("call setqflist([{ 'text': 'look here' }]) | Convls attach quickfix")
+			n.AwaitText("+ 1 quickfix")
+			n.Command("bdelete!")
+			n.Command("Convls chat " + session)
+			n.wantScreen("first line", `and "more" ä`, "+ 1 quickfix")
+		})
+		run("there", func(t *testing.T, n *Neovim) {
+			n.wantScreen("first line", `and "more" ä`, "+ 1 quickfix")
+			info, err := os.Stat(filepath.Join(home.Dir, "state", "nvim", "convls-drafts.json"))
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("the file of drafts: %v, %v", info, err)
+			}
+			n.Command("Convls send")
+			n.AwaitLua("the answer", "#chat.session.rows == 3 and chat.session:last().status == 'sealed'")
+		})
+		run("gone", func(t *testing.T, n *Neovim) {
+			if got := n.Prompt(); got != "" {
+				t.Errorf("what was sent is a draft: %q", got)
+			}
+			if _, err := os.Stat(filepath.Join(home.Dir, "state", "nvim", "convls-drafts.json")); !os.IsNotExist(err) {
+				t.Errorf("the file of drafts is there: %v", err)
+			}
+		})
+	})
+}

@@ -2,6 +2,7 @@
 --- with its view, and is what the actions work on.
 local bus = require("convls.bus")
 local config = require("convls.config")
+local drafts = require("convls.chat.drafts")
 local errors = require("convls.errors")
 local highlight = require("convls.highlight")
 local render = require("convls.chat.render")
@@ -38,8 +39,6 @@ require("convls.chat.attachments")(Chat)
 local by_buf = {} ---@type table<integer, convls.Chat>
 local by_session = {} ---@type table<string, convls.Chat>
 local last_used ---@type convls.Chat?
--- What was being written in chats that were closed, by session.
-local kept = {} ---@type table<string, { prompt: string[], attachments: convls.Attachment[], editing?: convls.Editing }>
 
 local function tell(text, level)
   vim.notify("convls: " .. text, level or vim.log.levels.INFO)
@@ -139,6 +138,12 @@ local function make(session, buf)
   auto("BufWinEnter", function()
     self:dress(vim.api.nvim_get_current_win())
   end)
+  vim.api.nvim_create_autocmd("VimLeavePre", {
+    group = group,
+    callback = function()
+      self:keep()
+    end,
+  })
   window.on_unload(self.buf, function()
     self:close()
   end, function()
@@ -158,9 +163,8 @@ local function make(session, buf)
   if config.get().keymaps then
     window.map(self.buf, "keys")
   end
-  local former = kept[session.id]
+  local former = drafts.take(session.id)
   if former then
-    kept[session.id] = nil
     self.attachments, self.editing = former.attachments, former.editing
     self.view:set_prompt(former.prompt)
     self.view:draw_bar()
@@ -175,12 +179,21 @@ local function make(session, buf)
   return self
 end
 
+-- keep has what is being written come back when the chat is opened again.
+function Chat:keep()
+  drafts.keep(self.session.id, {
+    prompt = self.view:prompt(),
+    attachments = self.attachments,
+    editing = self.editing,
+  })
+end
+
 function Chat:close()
   if self.timer then
     self.timer:close()
     self.timer = nil
   end
-  kept[self.session.id] = { prompt = self.view:prompt(), attachments = self.attachments, editing = self.editing }
+  self:keep()
   self.unwatch()
   by_buf[self.buf], by_session[self.session.id] = nil, nil
   if last_used == self then
