@@ -273,7 +273,7 @@ func describe(r *store.Reader, seq store.Seq, head store.Skeleton) (protocol.Sum
 		}
 	}
 	if content, err := r.Content(seq); err == nil { // a damaged one is still listed
-		s.Preview = projection.Preview(content.Parts)
+		s.Preview = projection.PreviewOf(sk, content)
 		s.Provenance = content.Provenance
 	}
 	return s, nil

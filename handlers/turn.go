@@ -42,7 +42,7 @@ func (h *Handlers) wait(ctx context.Context, c Conn, sess *store.Session, reply 
 	if protocol.CodeOf(context.Cause(ctx)) == protocol.CodeRequestCancelled {
 		// The messages are in the ledger: an error would say that nothing happened.
 		ctx = context.WithoutCancel(ctx)
-		if _, _, err = h.Engine.Cancel(ctx, sess, store.Request{Origin: protocol.Origin{ClientID: c.ID()}}, reply); err == nil {
+		if _, err = h.Engine.Cancel(ctx, sess, store.Request{Origin: protocol.Origin{ClientID: c.ID()}}, reply); err == nil {
 			state, n, err = h.Engine.Wait(ctx, sess, reply)
 		}
 	}
@@ -122,8 +122,8 @@ func (h *Handlers) turnCancel(ctx context.Context, c Conn, p *protocol.TurnCance
 	if err := h.checkReply(p.SessionID, p.ReplyID); err != nil {
 		return nil, err
 	}
-	state, cursor, err := h.Engine.Cancel(ctx, sess, request(c, in, protocol.Mutation{RequestID: p.RequestID}), p.ReplyID)
-	return &protocol.TurnCancelResult{State: state, Cursor: cursor}, err
+	res, err := h.Engine.Cancel(ctx, sess, request(c, in, protocol.Mutation{RequestID: p.RequestID}), p.ReplyID)
+	return &res, err
 }
 
 // checkReply refuses the id of something that is no reply and no call, and names the reply that

@@ -22,7 +22,7 @@ func (g *grapher) row(it item) (protocol.GraphRow, error) {
 	if err != nil {
 		return protocol.GraphRow{}, err
 	}
-	row := protocol.GraphRow{ID: s.ID, Kind: s.Kind, Role: n.Role, Status: s.Status, Preview: previewOf(s, content),
+	row := protocol.GraphRow{ID: s.ID, Kind: s.Kind, Role: n.Role, Status: s.Status, Preview: PreviewOf(s, content),
 		Predecessor: n.Predecessor, Caller: n.Caller, Seq: int64(s.Seq), Row: int64(it.slot.Seq), Lane: int(it.slot.Lane), Tier: it.tier,
 		Model: content.Model, CreatedAt: s.Created, Tokens: int64(s.Tokens), Usage: content.Usage, Error: content.Error,
 		Pinned: n.Pinned, Redacted: s.Redacted, Spawned: s.Called && s.Kind.OnChain(), Actions: Actions(s)}

@@ -110,7 +110,8 @@ func resource(p protocol.Part) string {
 	}
 	where := p.URI
 	if p.Range != nil {
-		where += fmt.Sprintf(" lines %d-%d", p.Range.Start.Line+1, p.Range.End.Line+1)
+		first, last := p.Range.Lines()
+		where += fmt.Sprintf(" lines %d-%d", first, last)
 	}
 	fence := fenceFor(p.Text)
 	return fmt.Sprintf("[%s] %s\n%s\n%s\n%s", what, strings.TrimSpace(where), fence, p.Text, fence)

@@ -110,5 +110,5 @@ func sourceOf(r *store.Reader, src store.Source, own []protocol.Part) (*protocol
 	if len(parts) == 0 {
 		return out, Preview(own), nil
 	}
-	return out, previewOf(store.Skeleton{Kind: out.Kind}, &store.Content{Parts: parts}), nil
+	return out, PreviewOf(store.Skeleton{Kind: out.Kind}, &store.Content{Parts: parts}), nil
 }

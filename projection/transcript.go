@@ -239,7 +239,7 @@ func (t *transcriber) row(s store.Skeleton) (protocol.Row, error) {
 	if err != nil {
 		return protocol.Row{}, err
 	}
-	row := protocol.Row{Node: n, Preview: previewOf(s, content), Branch: t.names[s.Seq]}
+	row := protocol.Row{Node: n, Preview: PreviewOf(s, content), Branch: t.names[s.Seq]}
 	if s.Kind == protocol.KindSummary {
 		return t.summaryRow(row)
 	}
@@ -384,9 +384,9 @@ func Actions(s store.Skeleton) []string {
 	return []string{}
 }
 
-// previewOf is [Preview] of a node. A summary's begins with what it says, without the
+// PreviewOf is [Preview] of a node. A summary's begins with what it says, without the
 // marker, the headings, and the sections that say nothing, which every summary has.
-func previewOf(s store.Skeleton, c *store.Content) string {
+func PreviewOf(s store.Skeleton, c *store.Content) string {
 	if s.Kind != protocol.KindSummary {
 		return Preview(c.Parts)
 	}

@@ -116,6 +116,16 @@ type TextRange struct {
 	End   Position `json:"end"`
 }
 
+// Lines returns the first and the last line of the range, from 1. A range that ends
+// before the first character of a line ends with the line before.
+func (r TextRange) Lines() (first, last uint32) {
+	first, last = r.Start.Line+1, r.End.Line+1
+	if r.End.Character == 0 && last > first {
+		last--
+	}
+	return first, last
+}
+
 // Position is a place in a document, from zero.
 type Position struct {
 	Line      uint32 `json:"line"`

@@ -196,7 +196,9 @@ type TurnCancelParams struct {
 // TurnCancelResult is the reply to convls/turn/cancel: the state that the turn
 // ended in. A turn that had ended before keeps its state.
 type TurnCancelResult struct {
-	State  Status `json:"state"`
+	State Status `json:"state"`
+	// Content is what a message said that was taken out of the queue: no node holds it.
+	Content []Part `json:"content,omitempty"`
 	Cursor string `json:"cursor"`
 }
 

@@ -9,25 +9,33 @@ import (
 
 // TruncateText cuts the texts of a node's parts, prompt and content, to limit bytes in all, at a
 // character border, drops the data of images that do not fit, and sets Truncated
-// if it cut anything.
+// if it cut anything. What is attached to a message is cut before its own words.
 func TruncateText(n *protocol.Node, limit int) {
-	for _, parts := range [][]protocol.Part{n.Prompt, n.Content} {
-		for i := range parts {
-			p := &parts[i]
-			if len(p.Text) > limit {
-				p.Text, n.Truncated = Clip(p.Text, limit), true
+	for _, attached := range []bool{false, true} {
+		for _, parts := range [][]protocol.Part{n.Prompt, n.Content} {
+			for i := range parts {
+				if p := &parts[i]; (p.Type == protocol.PartResource) == attached {
+					limit -= truncatePart(n, p, limit)
+				}
 			}
-			limit -= len(p.Text)
-			if len(p.Data) > limit {
-				p.Data, n.Truncated = nil, true
-			}
-			limit -= len(p.Data)
-			if len(p.Arguments) > limit {
-				p.Arguments, n.Truncated = nil, true
-			}
-			limit -= len(p.Arguments)
 		}
 	}
+}
+
+// truncatePart cuts a part to limit bytes and returns how many it has.
+func truncatePart(n *protocol.Node, p *protocol.Part, limit int) int {
+	if len(p.Text) > limit {
+		p.Text, n.Truncated = Clip(p.Text, limit), true
+	}
+	limit -= len(p.Text)
+	if len(p.Data) > limit {
+		p.Data, n.Truncated = nil, true
+	}
+	limit -= len(p.Data)
+	if len(p.Arguments) > limit {
+		p.Arguments, n.Truncated = nil, true
+	}
+	return len(p.Text) + len(p.Data) + len(p.Arguments)
 }
 
 // Clip returns the longest beginning of s that has at most limit bytes and does

@@ -255,7 +255,8 @@ func resourceName(p protocol.Part) string {
 		name += " " + p.URI
 	}
 	if p.Range != nil {
-		name += fmt.Sprintf(" lines %d-%d", p.Range.Start.Line+1, p.Range.End.Line+1)
+		first, last := p.Range.Lines()
+		name += fmt.Sprintf(" lines %d-%d", first, last)
 	}
 	return name
 }

@@ -9,30 +9,30 @@ import (
 
 // Cancel ends a turn, or takes a queued send out, and returns how it ended. A turn
 // that has ended keeps its state.
-func (e *Engine) Cancel(ctx context.Context, sess *store.Session, req store.Request, replyID string) (protocol.Status, string, error) {
+func (e *Engine) Cancel(ctx context.Context, sess *store.Session, req store.Request, replyID string) (protocol.TurnCancelResult, error) {
 	w := e.writer(sess, req.Origin)
 	// What runs can always be ended: its seal has disk space kept back for it.
 	req.Cause, req.Unreserved = "cancel", true
 	out, cursor, err := w.dequeue(ctx, req, replyID)
 	if err != nil {
-		return "", "", err
+		return protocol.TurnCancelResult{}, err
 	}
-	if out {
+	if out.Was {
 		e.takeEnvironment(sess.ID(), replyID)
 		e.changed(sess.ID())
-		return protocol.StatusCancelled, cursor, nil
+		return protocol.TurnCancelResult{State: protocol.StatusCancelled, Content: out.Content, Cursor: cursor}, nil
 	}
 	if r := e.find(sess.ID(), replyID); r != nil {
 		r.cancel(errCancelled)
 		select {
 		case <-r.done:
-			return r.final, sess.Cursor(), nil
+			return protocol.TurnCancelResult{State: r.final, Cursor: sess.Cursor()}, nil
 		case <-ctx.Done():
-			return "", "", ctx.Err()
+			return protocol.TurnCancelResult{}, ctx.Err()
 		}
 	}
 	n, err := readNode(sess, replyID)
-	return n.Status, sess.Cursor(), err
+	return protocol.TurnCancelResult{State: n.Status, Cursor: sess.Cursor()}, err
 }
 
 // DeleteBranch takes a branch's exclusive part away, told by its tip or its name,

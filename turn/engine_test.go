@@ -331,16 +331,16 @@ func TestCancelKeepsThePartialReply(t *testing.T) {
 	f := start(t, holds("partial", said, gate))
 	turn := f.send("hi")
 	<-said
-	status, _, err := f.engine.Cancel(t.Context(), f.sess, store.Request{}, turn.ReplyID)
-	if err != nil || status != protocol.StatusCancelled {
-		t.Fatalf("%s %v", status, err)
+	cancelled, err := f.engine.Cancel(t.Context(), f.sess, store.Request{}, turn.ReplyID)
+	if err != nil || cancelled.State != protocol.StatusCancelled {
+		t.Fatalf("%s %v", cancelled.State, err)
 	}
 	if n := f.head(); n.ID != turn.ReplyID || n.Status != protocol.StatusCancelled || store.Text(n.Content) != "partial" {
 		t.Errorf("HEAD is %s, %s, %q", n.ID, n.Status, store.Text(n.Content))
 	}
 	// fault 83: a second cancel finds nothing to stop and changes nothing.
-	if status, _, err := f.engine.Cancel(t.Context(), f.sess, store.Request{}, turn.ReplyID); err != nil || status != protocol.StatusCancelled {
-		t.Errorf("second cancel: %s %v", status, err)
+	if again, err := f.engine.Cancel(t.Context(), f.sess, store.Request{}, turn.ReplyID); err != nil || again.State != protocol.StatusCancelled {
+		t.Errorf("second cancel: %s %v", again.State, err)
 	}
 }
 
@@ -447,7 +447,10 @@ func TestEnvironmentsOfQueuedSendsGo(t *testing.T) {
 	}
 	for name, leave := range map[string]func(*fixture, Turn, Turn) error{
 		"cancelled": func(f *fixture, _, queued Turn) error {
-			_, _, err := f.engine.Cancel(t.Context(), f.sess, store.Request{}, queued.ReplyID)
+			out, err := f.engine.Cancel(t.Context(), f.sess, store.Request{}, queued.ReplyID)
+			if len(out.Content) == 0 {
+				return errors.New("nobody is told what the message said")
+			}
 			return err
 		},
 		"deleted with its branch": func(f *fixture, first, _ Turn) error {

@@ -197,7 +197,8 @@ func TestExecIsCancelledAndCounted(t *testing.T) {
 	if running := f.engine.Running(f.sess.ID()); len(running) != 1 || running[0].ReplyID != call.ReplyID {
 		t.Errorf("running: %+v", running)
 	}
-	status, _, err := f.engine.Cancel(t.Context(), f.sess, store.Request{}, call.ReplyID)
+	cancelled, err := f.engine.Cancel(t.Context(), f.sess, store.Request{}, call.ReplyID)
+	status := cancelled.State
 	if n := f.node(call.ReplyID); err != nil || status != protocol.StatusCancelled || n.Status != status || store.Text(n.Content) != "half" || store.Text(n.Prompt) != "q" {
 		t.Errorf("%s %v: %+v", status, err, n)
 	}

@@ -548,21 +548,27 @@ func (w *TurnWriter) resume(start func(tx *store.Tx) error) error {
 }
 
 // dequeue takes a queued send out before it starts; false if it does not wait.
-func (w *TurnWriter) dequeue(ctx context.Context, req store.Request, replyID string) (bool, string, error) {
-	out, err := store.Apply(ctx, w.sess, req, func(tx *store.Tx) (bool, error) {
+func (w *TurnWriter) dequeue(ctx context.Context, req store.Request, replyID string) (dequeued, string, error) {
+	out, err := store.Apply(ctx, w.sess, req, func(tx *store.Tx) (dequeued, error) {
 		queue, err := tx.Queue()
 		if err != nil {
-			return false, err
+			return dequeued{}, err
 		}
 		for _, q := range queue {
 			if q.ReplyID == replyID {
 				tx.Emit(protocol.Event{Type: protocol.EventTurnCancelled, ReplyID: q.ReplyID, UserID: q.UserID, NodeID: q.ReplyID, Status: protocol.StatusCancelled})
-				return true, tx.Dequeue(q)
+				return dequeued{Was: true, Content: q.Content}, tx.Dequeue(q)
 			}
 		}
-		return false, nil
+		return dequeued{}, nil
 	})
 	return out.Result, out.Cursor, err
+}
+
+// dequeued tells whether a send was in the queue, and what it said.
+type dequeued struct {
+	Was     bool            `json:"was"`
+	Content []protocol.Part `json:"content,omitempty"`
 }
 
 // deleteBranch takes a branch away that a person gave up while its turn was

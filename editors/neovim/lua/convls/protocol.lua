@@ -1137,6 +1137,7 @@
 --- TurnCancelResult is the reply to `convls/turn/cancel`: the state that the turn ended in. A turn that had ended before keeps its state.
 ---@class convls.protocol.TurnCancelResult
 ---@field state convls.protocol.Status
+---@field content? convls.protocol.Part[] `content` is what a message said that was taken out of the queue: no node holds it.
 ---@field cursor string
 
 --- TurnEditParams are the parameters of `convls/turn/edit`.
