@@ -93,7 +93,7 @@ func (e *Engine) Discard(ctx context.Context, sess *store.Session, req store.Req
 // edited. What they wrote is checked as everything else is, except that they may
 // add what no message says: such items have the source "edit". A draft whose commit
 // is refused stays.
-func (e *Engine) Commit(ctx context.Context, sess *store.Session, req store.Request, id string, edited protocol.Raw, prose string) (protocol.CompactionResult, error) {
+func (e *Engine) Commit(ctx context.Context, sess *store.Session, req store.Request, id string, edited protocol.Raw, prose *string) (protocol.CompactionResult, error) {
 	d, err := e.takeDraft(sess.ID(), id)
 	if err != nil {
 		return e.repeatedCommit(ctx, sess, req, err)
@@ -151,7 +151,7 @@ func (e *Engine) repeatedCommit(ctx context.Context, sess *store.Session, req st
 }
 
 // edit returns a draft's summary as a person left it.
-func (e *Engine) edit(d *draft, edited protocol.Raw, prose string) (*outcome, error) {
+func (e *Engine) edit(d *draft, edited protocol.Raw, prose *string) (*outcome, error) {
 	out := *d.out
 	if len(edited) > 0 && edited.Kind() != 'n' {
 		said, err := e.said(d)
@@ -164,8 +164,10 @@ func (e *Engine) edit(d *draft, edited protocol.Raw, prose string) (*outcome, er
 		}
 		out.manifest, out.edited = m, true
 	}
-	if prose != "" {
-		masked, _ := manifest.Mask(prose)
+	// A text that is there and empty is one that a person emptied: it is checked, and
+	// refused, like any other.
+	if prose != nil {
+		masked, _ := manifest.Mask(*prose)
 		if manifest.Scratch(strings.TrimPrefix(masked, protocol.SummaryMarker)) {
 			return nil, refused(&Refusal{Reason: ReasonScratch, Message: "the text begins with a model's private notes: take them out"})
 		}

@@ -304,7 +304,7 @@ func TestExpiredDraft(t *testing.T) {
 	}
 	id := res.Draft.DraftID
 	f.drafts[id].expires = time.Now().Add(-time.Second)
-	if _, err := f.Commit(t.Context(), f.sess, store.Request{}, id, nil, ""); protocol.CodeOf(err) != protocol.CodeUnknownDraft {
+	if _, err := f.Commit(t.Context(), f.sess, store.Request{}, id, nil, nil); protocol.CodeOf(err) != protocol.CodeUnknownDraft {
 		t.Errorf("an expired draft got %v", err)
 	}
 	if err := f.Discard(t.Context(), f.sess, store.Request{}, id); protocol.CodeOf(err) != protocol.CodeUnknownDraft {

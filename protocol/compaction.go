@@ -112,8 +112,8 @@ type CompactionCommitParams struct {
 	DraftID   string `json:"draft_id"`
 	// Manifest replaces the draft's, checked like any other. Text replaces the prose;
 	// without it the prose is rendered from the manifest.
-	Manifest Raw    `json:"manifest,omitzero"`
-	Text     string `json:"text,omitzero"`
+	Manifest Raw     `json:"manifest,omitzero"`
+	Text     *string `json:"text,omitzero"`
 }
 
 // CompactionDiscardParams are the parameters of convls/compaction/discard.

@@ -114,6 +114,7 @@ func TestEditedDraft(t *testing.T) {
 		{"another shape", params{"manifest": []int{1}}, protocol.CodeInvalidParams},
 		{"not smaller", params{"text": long("And on it goes.", 2_000)}, protocol.CodeSummaryRefused},
 		{"white space", params{"text": " \n\t"}, protocol.CodeSummaryRefused},
+		{"emptied", params{"text": ""}, protocol.CodeSummaryRefused},
 	} {
 		if _, err := c.commit(draft.Draft.DraftID, row.p); protocol.CodeOf(err) != row.code {
 			t.Errorf("%s: got %v, want %s", row.name, err, row.code)
