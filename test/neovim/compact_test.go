@@ -127,7 +127,7 @@ func TestCompactUndo(t *testing.T) {
 		n.Type(":Convls compact redo<CR>")
 		n.wantMessage("there is no later summary to take up")
 		n.Type(":Convls compact verify<CR>")
-		n.wantMessage("the summary holds: its")
+		n.wantMessage("the summary holds: what it read is as it was (")
 		n.Lua(`vim.ui.select = function(items, opts, done)
   vim.g.offered = table.concat(vim.tbl_map(opts.format_item, items), "\n")
   done(items[1])
@@ -149,7 +149,8 @@ func TestCompactDraft(t *testing.T) {
 		n := openTalk(t, version)
 		n.Type("<Esc>:Convls compact draft<CR>")
 		n.wantScreen(":w commits it", "## Goal")
-		n.Type(":%s/touch/TOUCH/g<CR>:w<CR>")
+		n.Command("%s/touch/TOUCH/g")
+		n.Command("write")
 		n.AwaitLua("the summary", "chat.session:last('summary') and not vim.api.nvim_buf_get_name(0):find('draft')")
 		text, _ := n.Lua(`return require("convls.chat").current().session:last("summary").content[1].text`).(string)
 		if !strings.Contains(text, "TOUCH config/prod.yaml") || !strings.HasPrefix(text, protocol.SummaryMarker) {

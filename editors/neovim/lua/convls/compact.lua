@@ -13,8 +13,30 @@ local function tell(text, level)
   vim.notify("convls: " .. text, level or vim.log.levels.INFO)
 end
 
+-- A draft is the text of a summary that a person may edit before it stands.
+---@class convls.SummaryDraft
+---@field session convls.Session
+---@field id string
+---@field text string as it was made, without the line that is for the model
+---@field range table the first and the last message that it is made from, and their number
+---@field spec table what was asked for
+---@field name string of its buffer
+---@field buf integer
+---@field loaded? boolean whether the buffer has the text
+---@field release fun() lets the session go
+---@field busy? boolean whether a commit is under way
+---@field asked? { text: string, request_id: string } the commit that nobody answered yet
+---@field lost? boolean whether the server did not take it, and will not
+---@field done? boolean whether its text is somewhere else, and the buffer may go
+
+local drafts = {} ---@type table<string, convls.SummaryDraft> by the names of their buffers
+
 -- The session that is worked on, or nil.
 local function current()
+  local draft = drafts[vim.api.nvim_buf_get_name(0)]
+  if draft then
+    return draft.session
+  end
   local session = require("convls.branch").here()
   return session
 end
@@ -61,14 +83,8 @@ local function spec(words)
   return asked
 end
 
---- Makes a summary.
----@param words string[]
-function M.run(words)
-  local session = current()
-  if not session then
-    return
-  end
-  local params = spec(words)
+-- run makes a summary.
+local function run(session, params)
   params.wait = true
   session:change("convls/compaction/run", params, function(err, result)
     if err then
@@ -78,6 +94,24 @@ function M.run(words)
       tell("built-in rules wrote it and did not read your words: set compaction.model")
     end
   end)
+end
+
+--- Makes a summary.
+---@param words string[] what matters, or `here` and that
+function M.run(words)
+  local session = current()
+  if session then
+    run(session, spec(words))
+  end
+end
+
+--- Makes a summary.
+---@param words string[] what matters, whatever they are
+function M.run_words(words)
+  local session = current()
+  if session then
+    run(session, { instructions = #words > 0 and table.concat(words, " ") or nil })
+  end
 end
 
 --- Ends the compaction that runs.
@@ -293,7 +327,7 @@ function M.verify()
       end
       if result.ok then
         return tell(
-          ("the summary holds: its %s are as they were (%s)"):format(
+          ("the summary holds: what it read is as it was (%s, %s)"):format(
             render.counted(result.messages, "message"),
             result.computed:sub(1, 12)
           )
@@ -323,99 +357,258 @@ function M.rebuild(words)
   end)
 end
 
--- discard tells the server that a draft is not wanted. That it is gone already is fine.
-local function discard(session, draft)
-  if server.status().state == "ready" then
-    session:change("convls/compaction/discard", { draft_id = draft.draft_id }, function() end)
+--- How long :w of a draft waits for the server, in ms: no model is asked.
+M.patience = 10000
+
+-- leave forgets a draft, and its buffer goes for good.
+local function leave(draft)
+  if drafts[draft.name] ~= draft then
+    return
+  end
+  drafts[draft.name] = nil
+  draft.release()
+  if not draft.done and server.status().state == "ready" then
+    -- That it is gone already is fine.
+    draft.session:change("convls/compaction/discard", { draft_id = draft.id }, function() end)
+  end
+  if vim.api.nvim_buf_is_valid(draft.buf) then
+    vim.api.nvim_buf_delete(draft.buf, { force = true })
   end
 end
 
--- How long :w waits for the server, in ms: no model is asked.
-local PATIENCE = 10000
-
--- commit writes the draft as the summary that stands. It waits, as :w does for a disk,
--- so that :wq and :x work.
-local function commit(session, draft, buf)
-  local text = table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), "\n")
-  local done = false
-  session:change("convls/compaction/commit", {
-    draft_id = draft.draft_id,
-    text = text ~= draft.shown and text or nil,
-  }, function(err, result)
-    done = true
-    if err then
-      return errors.show(err, "committing the draft")
-    end
-    if ended(result) and vim.api.nvim_buf_is_valid(buf) then
-      draft.committed = true
-      vim.bo[buf].modified = false
-      vim.schedule(function()
-        if vim.api.nvim_buf_is_valid(buf) then
-          vim.api.nvim_buf_delete(buf, { force = true })
-        end
-      end)
-    end
-  end)
-  vim.wait(PATIENCE, function()
-    return done
-  end, 5)
+-- text_of returns what a person has made of a draft.
+local function text_of(draft)
+  return table.concat(vim.api.nvim_buf_get_lines(draft.buf, 0, -1, false), "\n")
 end
 
--- edit opens a draft in a buffer: `:w` commits it, and to close it discards it.
-local function edit(session, draft)
-  -- The first line is for the model, and the server puts it back.
-  draft.shown = (draft.text:gsub("^%[compacted checkpoint%]%s*", ""))
-  local buf = window.buffer(("convls:/draft/%s/%s.md"):format(session.id, draft.draft_id))
-  vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(draft.shown, "\n", { plain = true }))
-  vim.bo[buf].buftype = "acwrite"
-  vim.bo[buf].bufhidden = "hide"
-  vim.bo[buf].swapfile = false
-  vim.bo[buf].modified = false
-  vim.bo[buf].filetype = "markdown"
-  local release = session:watch(function() end) -- the session stays known while the draft does
+-- What to do where the server takes a draft no more.
+local next_step = {
+  unknown_draft = "the text stays here; :Convls compact draft makes a new draft of the same messages, with this text",
+  stale_compaction = "the text stays here; if there is another summary now: :Convls compact undo, then :w again; "
+    .. "if not: :Convls compact draft",
+}
+
+-- commit writes the draft as the summary that stands. It waits, as :w does for a disk,
+-- so that :wq and :x work. Where it does not succeed the buffer stays modified, and
+-- Neovim does not close its window.
+local function commit(draft)
+  local bo = vim.bo[draft.buf]
+  bo.modified = true
+  local text = text_of(draft)
+  if not text:find("%S") then
+    return tell("an empty summary is not committed (u brings the text back, :bd! discards it)", vim.log.levels.ERROR)
+  end
+  local waiting = true
+  if not draft.busy then
+    draft.busy = true
+    -- The same text goes with the same id again: the server that was lost may have
+    -- written it.
+    if not (draft.asked and draft.asked.text == text) then
+      draft.asked = { text = text, request_id = server.request_id() }
+    end
+    draft.session:change("convls/compaction/commit", {
+      draft_id = draft.id,
+      request_id = draft.asked.request_id,
+      text = text ~= draft.text and text or nil,
+    }, function(err, result)
+      draft.busy = false
+      local code = errors.code(err)
+      if code ~= errors.SERVER_LOST then
+        draft.asked = nil
+      end
+      draft.lost = next_step[code] ~= nil
+      draft.done = not err and ended(result)
+      if vim.api.nvim_buf_is_loaded(draft.buf) then
+        bo.modifiable, bo.modified = true, not draft.done
+      end
+      if err then
+        err.hint = next_step[code]
+        errors.show(err, "committing the draft")
+      elseif draft.done and not waiting then
+        vim.schedule(function()
+          leave(draft)
+        end)
+      end
+    end)
+  end
+  vim.wait(M.patience, function()
+    return not draft.busy
+  end, 5)
+  waiting = false
+  if draft.busy then
+    -- What were written now would not be in the summary.
+    bo.modifiable = false
+    tell("the server has not answered yet: the commit is still under way, and you are told how it ends")
+  elseif draft.done then
+    -- Not before the autocommand is over: :wall writes a hidden buffer in a window that
+    -- must stay until then.
+    vim.schedule(function()
+      leave(draft)
+    end)
+  end
+end
+
+-- copy writes the text to a file, as :w with the name of another file asks for. Neovim
+-- itself writes a part of it.
+local function copy(draft, buf, path)
+  local lines = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+  local ok, failed = pcall(vim.fn.writefile, lines, path)
+  if not ok then
+    return tell((tostring(failed):gsub("^Vim:", "")), vim.log.levels.ERROR)
+  end
+  if path == vim.api.nvim_buf_get_name(buf) then -- by :saveas
+    vim.bo[buf].modified = false
+  end
+  if not draft.done then
+    tell(("%s written to %s, the draft is not committed"):format(render.counted(#lines, "line"), path))
+  end
+end
+
+-- fill writes a draft into its buffer. It counts as modified until it is committed, so
+-- that :x commits it, and Neovim does not end without a word.
+local function fill(draft)
+  local buf = draft.buf
+  local bo = vim.bo[buf]
+  bo.buftype, bo.bufhidden, bo.swapfile = "acwrite", "hide", false
+  bo.modifiable = true
+  local levels = vim.go.undolevels
+  bo.undolevels = -1 -- nobody wants to undo the text that it begins with
+  vim.api.nvim_buf_set_lines(buf, 0, -1, false, vim.split(draft.text, "\n", { plain = true }))
+  bo.undolevels = levels
+  bo.modifiable, bo.modified = not draft.busy, true
+  bo.filetype = "markdown"
+  draft.loaded = true
+  local group = vim.api.nvim_create_augroup("convls.draft." .. buf, {})
   vim.api.nvim_create_autocmd("BufWriteCmd", {
+    group = group,
+    buffer = buf,
+    callback = function(event)
+      if event.match == draft.name then
+        commit(draft)
+      else
+        copy(draft, buf, event.match)
+      end
+    end,
+  })
+  vim.api.nvim_create_autocmd("BufHidden", {
+    group = group,
     buffer = buf,
     callback = function()
-      commit(session, draft, buf)
+      if drafts[draft.name] == draft and draft.buf == buf and not draft.done then
+        tell(("the draft is hidden, not committed: :b %d shows it again"):format(buf))
+      end
     end,
   })
   vim.api.nvim_create_autocmd("BufUnload", {
+    group = group,
     buffer = buf,
-    once = true,
     callback = function()
-      if not draft.committed then
-        discard(session, draft)
+      if draft.buf ~= buf then
+        return
       end
-      release()
+      draft.loaded = false
+      vim.schedule(function()
+        if not draft.loaded then -- by :edit it is read again at once
+          leave(draft)
+        end
+      end)
     end,
   })
-  window.show(buf)
+end
+
+--- Fills the buffer of a draft, when Neovim is to read it again, as by :edit.
+---@param buf integer
+---@return boolean whether it is the name of a draft
+function M.read(buf)
+  local draft = drafts[vim.api.nvim_buf_get_name(buf)]
+  if not draft then
+    return false
+  end
+  draft.buf = buf
+  fill(draft)
+  return true
+end
+
+-- edit opens a draft in a buffer: `:w` commits it, and to unload it discards it. It
+-- takes the window of the draft whose text it takes over.
+local function edit(session, made, asked, old)
+  local draft = {
+    session = session,
+    id = made.draft_id,
+    -- The first line is for the model, and the server puts it back.
+    text = (made.text:gsub("^%[compacted checkpoint%]%s*", "")),
+    range = made.manifest.source_range,
+    spec = asked,
+    name = ("convls:/draft/%s/%s.md"):format(session.id, made.draft_id),
+    release = session:watch(function() end), -- the session stays known while the draft does
+  } ---@type convls.SummaryDraft
+  drafts[draft.name] = draft
+  draft.buf = window.buffer(draft.name)
+  fill(draft)
+  local same = old and vim.deep_equal(old.range, draft.range)
+  local win = same and vim.fn.win_findbuf(old.buf)[1]
+  if same then
+    vim.api.nvim_buf_set_lines(draft.buf, 0, -1, false, vim.api.nvim_buf_get_lines(old.buf, 0, -1, false))
+    old.done = true
+    tell("your text is in the new draft: :w commits it, u shows what the draft said")
+  elseif old then
+    tell(("the new draft is of other messages: your text stays in buffer %d"):format(old.buf), vim.log.levels.WARN)
+  end
+  if win then
+    vim.api.nvim_set_current_win(win)
+    vim.api.nvim_win_set_buf(win, draft.buf)
+  else
+    window.show(draft.buf)
+  end
+  if same then
+    leave(old)
+  end
   local wo = window.dress(vim.api.nvim_get_current_win())
   wo.wrap, wo.linebreak, wo.breakindent = true, true, true
   if config.get().winbar then
     vim.wo[0][0].winbar = (" Summary of %s · %s to %s tokens · :w commits it, :bd! discards it"):format(
-      render.counted(draft.covered, "message"),
-      render.short(draft.tokens_before),
-      render.short(draft.tokens_after)
+      render.counted(made.covered, "message"),
+      render.short(made.tokens_before),
+      render.short(made.tokens_after)
     )
   end
 end
 
---- Makes a draft and opens it to be edited.
+-- kept returns a draft of a session that the server does not take any more: the one in
+-- the current window first.
+local function kept(session)
+  local here = drafts[vim.api.nvim_buf_get_name(0)]
+  if here and here.lost then
+    return here
+  end
+  for _, draft in pairs(drafts) do
+    if draft.session.id == session.id and draft.lost then
+      return draft
+    end
+  end
+end
+
+--- Makes a draft and opens it to be edited. The text of a draft that the server does not
+--- take any more goes into the new one, if that is made from the same messages, which
+--- are asked for unless there are words.
 ---@param words string[]
 function M.draft(words)
   local session = current()
   if not session then
     return
   end
-  local params = spec(words)
-  params.draft, params.wait = true, true
+  local old = kept(session)
+  local asked = spec(words)
+  if old and next(asked) == nil then
+    asked = { up_to_id = old.range.last_id, instructions = old.spec.instructions }
+  end
+  local params = vim.tbl_extend("force", asked, { draft = true, wait = true })
   session:change("convls/compaction/run", params, function(err, result)
     if err then
       return errors.show(err, "making the draft")
     end
     if result.draft then
-      return edit(session, result.draft)
+      return edit(session, result.draft, asked, old and drafts[old.name])
     end
     ended(result)
   end)

@@ -22,26 +22,42 @@ return function(actions)
     end
   end
 
+  -- verbs returns what may come first after `:Convls compact`.
+  local function verbs()
+    local all = vim.tbl_keys(require("convls.compact").verbs)
+    all[#all + 1] = "here"
+    table.sort(all)
+    return all
+  end
+
+  -- mistyped returns the verb that a word was meant to be. It begins with the same
+  -- letter: "the" is not meant to be "here".
+  local function mistyped(word)
+    local near = word ~= "here" and require("convls.config").nearest(word, verbs())
+    return near and near:sub(1, 1) == word:sub(1, 1):lower() and near or nil
+  end
+
   actions.add({
     name = "compact",
     args = "[verb] [words]",
     desc = "Let a summary stand for all but the recent messages; words say what matters to you. The verbs: "
       .. "preview (what it would do), draft (edit the summary, :w commits it), here (up to the message at the cursor), "
-      .. "undo, redo, show, list (choose which one stands), verify, rebuild, cancel",
+      .. "undo, redo, show, list (choose which one stands), verify, rebuild, cancel; behind -- no word is a verb",
     complete = function(_, words)
-      if #words > 1 then
-        return {}
-      end
-      local verbs = vim.tbl_keys(require("convls.compact").verbs)
-      verbs[#verbs + 1] = "here"
-      table.sort(verbs)
-      return verbs
+      return #words > 1 and {} or verbs()
     end,
     run = function(call)
       local compact = require("convls.compact")
-      local verb = compact.verbs[call.args[1]]
-      if verb then
-        return verb(vim.list_slice(call.args, 2))
+      local first, rest = call.args[1], vim.list_slice(call.args, 2)
+      if first == "--" then
+        return compact.run_words(rest)
+      elseif compact.verbs[first] then
+        return compact.verbs[first](rest)
+      end
+      local near = first and mistyped(first)
+      if near then
+        local text = "convls: there is no :Convls compact %s, did you mean %s? (words: :Convls compact -- %s)"
+        return vim.notify(text:format(first, near, call.text), vim.log.levels.ERROR)
       end
       compact.run(vim.deepcopy(call.args))
     end,
