@@ -148,6 +148,9 @@ function M.read(buf)
   if session and views[view] then
     return require(views[view]).adopt(session, buf)
   end
+  if vim.startswith(uri, "convls:/draft/") and require("convls.compact").read(buf) then
+    return
+  end
   local id = uri:match("^convls:/session/([^/?]+)/[^/]+$") or uri:match("^convls:/node/([^/?]+)/[^/]+$")
   if not id then
     -- A message would look like a fault of the autocommand.
@@ -165,21 +168,58 @@ function M.open(uri)
   window.show(buf)
 end
 
---- Opens what the Markdown link at the cursor leads to; without one, what stands there,
---- as gf does.
+-- The names that a link may open: those of the documents and views. A name of another
+-- shape could be one that an autocommand of Neovim does something else with.
+local function is_ours(target)
+  local rest = target:match("^convls:/%l+/[%w_-]+/[%w_-]+(.*)$")
+  return rest == "" or rest == ".md" or rest ~= nil and rest:find("^%.md%?[%w_=&-]+$") ~= nil
+end
+
+-- open_link opens what a link leads to. A model may have written it: :edit would run a
+-- program for term://, and read or fetch what other names say.
+local function open_link(target)
+  if is_ours(target) then
+    return vim.cmd.edit(vim.fn.fnameescape(target))
+  end
+  local scheme = (target:match("^(%a[%w+.-]*):") or ""):lower()
+  if (scheme == "http" or scheme == "https") and vim.ui.open then
+    local _, failed = vim.ui.open(target)
+    if failed then
+      vim.notify("convls: " .. failed, vim.log.levels.ERROR)
+    end
+    return
+  end
+  local what = "a link to a file"
+  if scheme == "convls" then
+    what = "this convls: link"
+  elseif scheme ~= "" then
+    what = ("a link with %s:"):format(scheme)
+  end
+  vim.notify(("convls: %s is not opened, only documents of convls, http: and https:"):format(what), vim.log.levels.WARN)
+end
+
+--- Opens what the Markdown link at the cursor leads to; without one, the document whose
+--- name stands there.
 function M.follow()
   local line, col = vim.api.nvim_get_current_line(), vim.api.nvim_win_get_cursor(0)[2] + 1
-  local from = 1
-  while true do
-    local first, last, target = line:find("%[[^%]]*%]%(([^)]+)%)", from)
-    if not first then
-      break
-    elseif first <= col and col <= last then
-      return vim.cmd.edit(vim.fn.fnameescape(target))
+  local function at_cursor(pattern)
+    local from = 1
+    while true do
+      local first, last, target = line:find(pattern, from)
+      if not first then
+        return nil
+      elseif first <= col and col <= last then
+        return target
+      end
+      from = last + 1
     end
-    from = last + 1
   end
-  pcall(vim.cmd, "normal! gf")
+  -- A title may come behind the target.
+  local target = at_cursor("%[[^%]]*%]%(%s*<?([^%s)>]+)[^)]*%)") or at_cursor("(convls:/[%w/_.?=&-]*[%w/])")
+  if not target then
+    return vim.notify("convls: there is no link here", vim.log.levels.WARN)
+  end
+  open_link(target)
 end
 
 return M
