@@ -183,7 +183,24 @@ func TestSettings(t *testing.T) {
 		{"an unknown key, with none near", `{ colourscheme = 1 }`, `setup(): there is no setting "colourscheme", see :help convls-settings`},
 		{"a value out of its set", `{ open = "left" }`, `setup(): open must be one of "vsplit", "split", "tab", "current", not "left"`},
 		{"another type", `{ keymaps = "yes" }`, `setup(): keymaps must be a boolean, not "yes"`},
-		{"a number out of range", `{ tail = 0.5 }`, `setup(): tail must be a whole number, 1 or more, not 0.5`},
+		{"a number out of range", `{ tail = 0.5 }`, `setup(): tail must be a whole number from 1 to 500, not 0.5`},
+		{"more than the server gives", `{ tail = 501 }`, `setup(): tail must be a whole number from 1 to 500, not 501`},
+		{"a list of settings", `{ settings = { "fast" } }`, `setup(): settings must be a table of settings by their names, not { "fast" }`},
+		{"a function as a setting", `{ settings = { turn = { max_retries = print } } }`, `setup(): settings must be a table that can be written as JSON (settings.turn.max_retries is a function), not {
+  turn = {
+    max_retries = <function 1>
+  }
+}`},
+		{"no number", `{ settings = { models = { { window = 0 / 0 } } } }`, `setup(): settings must be a table that can be written as JSON (settings.models[1].window is nan), not {
+  models = { {
+      window = nan
+    } }
+}`},
+		{"half a list", `{ settings = { models = { "one", two = 2 } } }`, `setup(): settings must be a table that can be written as JSON (settings.models is neither a list nor has it names alone), not {
+  models = { "one",
+    two = 2
+  }
+}`},
 		{"an empty command", `{ cmd = {} }`, `setup(): cmd must be a string or a list of strings, not {}`},
 		{"no table", `"fast"`, `setup() must be a table, not "fast"`},
 	} {

@@ -54,12 +54,49 @@ local function is(kind)
   end
 end
 
-local function whole(least)
+local function whole(least, most)
   return function(value)
-    if type(value) ~= "number" or value % 1 ~= 0 or value < least then
-      return ("a whole number, %d or more"):format(least)
+    if type(value) ~= "number" or value % 1 ~= 0 or value < least or value > (most or value) then
+      return most and ("a whole number from %d to %d"):format(least, most)
+        or ("a whole number, %d or more"):format(least)
     end
   end
+end
+
+-- Returns the first thing in a value that JSON has no word for, or nil. `name` is where
+-- the value is, and `above` are the tables that it is in.
+local function unsayable(value, name, above)
+  local kind = type(value)
+  if kind == "number" and (value ~= value or math.abs(value) == math.huge) then
+    return name .. " is " .. tostring(value)
+  elseif kind == "table" then
+    if above[value] then
+      return name .. " contains itself"
+    end
+    above[value] = true
+    local list = vim.islist(value)
+    for key, member in pairs(value) do
+      if not list and type(key) ~= "string" then
+        return ("%s is neither a list nor has it names alone"):format(name)
+      end
+      local wrong = unsayable(member, list and ("%s[%d]"):format(name, key) or name .. "." .. key, above)
+      if wrong then
+        return wrong
+      end
+    end
+    above[value] = nil
+  elseif kind ~= "string" and kind ~= "number" and kind ~= "boolean" and value ~= vim.NIL then
+    return name .. " is a " .. kind
+  end
+end
+
+-- The server gets its settings as JSON.
+local function sayable(value)
+  if type(value) ~= "table" or (next(value) ~= nil and vim.islist(value)) then
+    return "a table of settings by their names"
+  end
+  local wrong = unsayable(value, "settings", {})
+  return wrong and ("a table that can be written as JSON (%s)"):format(wrong)
 end
 
 --- All settings, in the order of the help.
@@ -85,14 +122,14 @@ M.settings = {
     name = "settings",
     default = {},
     doc = 'Settings of the server (docs/settings.md), dotted or nested: `{ model = "ollama/llama3.2" }`.',
-    check = is("table"),
+    check = sayable,
   },
   {
     name = "key",
     default = "ask",
     doc = "Where the key of a provider comes from that is in no variable, command or keyring of the server's settings. "
-      .. "`ask`: you are asked when it is needed. A function gets provider, address, and `missing` or `rejected`, and "
-      .. "returns the key or nil. `false`: nowhere. Keys are kept in the server's memory alone.",
+      .. "`ask`: you are asked when it is needed, in normal mode. A function gets provider, address, and `missing` or "
+      .. "`rejected`, and returns the key or nil. `false`: nowhere. Keys are kept in the server's memory alone.",
     check = function(value)
       if value ~= false and value ~= "ask" and type(value) ~= "function" then
         return '"ask", a function or false'
@@ -128,8 +165,8 @@ M.settings = {
   {
     name = "tail",
     default = 100,
-    doc = "How many rows of a transcript are loaded at a time; more are loaded when the top is reached.",
-    check = whole(1),
+    doc = "How many rows of a transcript are loaded at a time; more are loaded when the top is reached. At most 500.",
+    check = whole(1, 500),
   },
   {
     name = "batch_ms",

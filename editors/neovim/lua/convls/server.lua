@@ -18,18 +18,23 @@ local M = {}
 ---@field params table
 ---@field callback fun(err?: convls.Error, result?: any)
 
----@alias convls.ServerState "off"|"starting"|"ready"
+---@alias convls.ServerState "off"|"starting"|"ready"|"stopping"
 
 local state = "off" ---@type convls.ServerState
 local client_id ---@type integer?
 local capability ---@type convls.protocol.Capability?
--- Requests that were made before the handshake was over.
+-- Requests that were made before the handshake was over, or while a server leaves: for
+-- the next one.
 local waiting = {} ---@type convls.Waiting[]
 -- Callbacks of requests that are on their way: vim.lsp forgets them when a server dies.
 local asked = {} ---@type table<integer, fun(err?: convls.Error, result?: any)>
 local serial = 0
 local deaths = {} ---@type integer[] when the server died last, in ms
 local last_failure ---@type string?
+local starts = 0
+
+-- How long a program may take to answer the handshake until the person is told, in ms.
+local SLOW = 10000
 
 --- Returns the folder that the plugin is in: editors/neovim of a checkout, or what a
 --- plugin manager made of it.
@@ -68,28 +73,43 @@ function M.find()
   return nil, "there is no convls on PATH: install it (README, Try it), or set cmd"
 end
 
-local function fail_all(err)
-  local lost, queued = asked, waiting
-  asked, waiting = {}, {}
-  for _, callback in pairs(lost) do
-    callback(err)
-  end
+local function fail_waiting(err)
+  local queued = waiting
+  waiting = {}
   for _, request in ipairs(queued) do
     request.callback(err)
+  end
+end
+
+local function fail_asked(err)
+  local unanswered = asked
+  asked = {}
+  for _, callback in pairs(unanswered) do
+    callback(err)
   end
 end
 
 --- The server has gone, or has refused to serve.
 ---@param err convls.Error
 local function lost(err)
+  local for_next = state == "stopping"
   state, client_id, capability = "off", nil, nil
   last_failure = errors.text(err)
-  fail_all(err)
+  fail_asked(err)
+  if not for_next then
+    fail_waiting(err)
+  end
   bus.emit(bus.SERVER, "lost", err)
+  if #waiting > 0 then
+    M.start()
+  end
 end
 
 local function died(code, signal)
   local how = signal ~= 0 and ("signal %d"):format(signal) or ("exit code %d"):format(code)
+  if state == "starting" then
+    how = how .. ", before it answered"
+  end
   local err = errors.new(errors.SERVER_LOST, "the server has ended (" .. how .. ")")
   local log = vim.lsp.log and vim.lsp.log.get_filename and vim.lsp.log.get_filename() or vim.lsp.get_log_path()
   local now = vim.uv.now()
@@ -108,21 +128,86 @@ local function died(code, signal)
   vim.notify("convls: " .. errors.text(err) .. ". What it said is in " .. log, vim.log.levels.ERROR)
 end
 
---- Starts the program below a transport that sees the handshake and the end.
+-- Returns what the program says of itself, or nil if it is no convls.
+---@return convls.protocol.Capability?
+local function capability_of(result)
+  local own = vim.tbl_get(type(result) == "table" and result or {}, "capabilities", "experimental", "convls")
+  return type(own) == "table" and own or nil
+end
+
+-- Keeps vim.lsp from logging until the returned function is called.
+local function unlogged()
+  local log = require("vim.lsp.log")
+  local debug_was, trace_was = log.debug, log.trace
+  log.debug, log.trace = function() end, function() end
+  return function()
+    log.debug, log.trace = debug_was, trace_was
+  end
+end
+
+--- Answers the server's question for a key, in the coroutine in which vim.lsp.rpc asks.
+--- vim.lsp.rpc writes each answer to its log at the level debug, on the way from here to
+--- the server and nowhere else: so long it is kept from that.
+---@param params convls.protocol.SecretGetParams
+---@param closed fun(): boolean
+---@return { key?: string }
+local function answer_key(params, closed)
+  local secrets = require("convls.secrets")
+  local function result(key)
+    return key and { key = key } or vim.empty_dict()
+  end
+  if not rawget(_G, "jit") then
+    -- Lua 5.1 can not leave a pcall for a while. What is not known at once comes late.
+    local answer, over = nil, false
+    secrets.get(params, function(key)
+      answer = not over and result(key) or answer
+      return not over
+    end)
+    over = true
+    vim.schedule(unlogged())
+    return answer or result()
+  end
+  local asker = coroutine.running()
+  vim.schedule(function()
+    secrets.get(params, function(key)
+      if closed() then
+        return false
+      end
+      local log_again = unlogged()
+      local ok = coroutine.resume(asker, result(key))
+      log_again()
+      if not ok then
+        -- Not what went wrong: that may quote the key.
+        vim.notify("convls: the server could not be told the key of " .. params.provider, vim.log.levels.ERROR)
+      end
+      return ok
+    end)
+  end)
+  return coroutine.yield()
+end
+
+--- Starts the program below a transport that sees the handshake, the questions for keys
+--- and the end.
 local function transport(argv)
   return function(dispatchers)
     local meant, refused = false, false
-    local on_exit = dispatchers.on_exit
+    local on_exit, server_request = dispatchers.on_exit, dispatchers.server_request
     local rpc
     rpc = vim.lsp.rpc.start(
       argv,
       vim.tbl_extend("force", dispatchers, {
+        server_request = function(method, params)
+          if method == "convls/secret/get" then
+            return answer_key(params, rpc.is_closing)
+          end
+          return server_request(method, params)
+        end,
         on_exit = function(code, signal)
           vim.schedule(function()
             if vim.v.exiting ~= vim.NIL or refused then
               return
             end
-            if meant then
+            if meant or state == "stopping" then
               lost(errors.new(errors.SERVER_LOST, "the server was stopped"))
             else
               died(code, signal)
@@ -134,19 +219,34 @@ local function transport(argv)
       })
     )
     local request, notify, terminate = rpc.request, rpc.notify, rpc.terminate
+    local function refuse(err)
+      refused = true
+      terminate()
+      lost(err)
+      vim.notify("convls: " .. errors.text(err, "starting the server"), vim.log.levels.ERROR)
+    end
     rpc.request = function(method, params, callback, replied)
       if method ~= "initialize" then
         return request(method, params, callback, replied)
       end
-      return request(method, params, function(err, result)
-        if not err then
-          return callback(nil, result)
+      local ok, sent, id = pcall(request, method, params, function(err, result)
+        if not err and not capability_of(result) then
+          err = errors.new(errors.NO_SERVER, argv[1] .. " is no convls")
         end
-        refused = true
-        terminate()
-        lost(err)
-        vim.notify("convls: " .. errors.text(err, "starting the server"), vim.log.levels.ERROR)
+        if err then
+          return refuse(err)
+        end
+        callback(nil, result)
       end, replied)
+      if not ok then
+        -- When the client is there: it is being made.
+        vim.schedule(function()
+          local why = tostring(sent):gsub("^.-:%d+: ", "")
+          refuse(errors.new(errors.NO_SERVER, "the settings can not be sent: " .. why))
+        end)
+        return false
+      end
+      return sent, id
     end
     rpc.notify = function(method, params)
       meant = meant or method == "exit"
@@ -187,12 +287,7 @@ local function send(request)
 end
 
 local function ready(client, result)
-  local experimental = (result.capabilities or {}).experimental or {}
-  capability = experimental.convls
-  if not capability then
-    vim.notify("convls: the program that was started is no convls; see :checkhealth convls", vim.log.levels.ERROR)
-    return client.stop()
-  end
+  capability = capability_of(result)
   state, client_id, last_failure = "ready", client.id, nil
   local queued = waiting
   waiting = {}
@@ -229,9 +324,6 @@ function M.config(argv)
     end,
     on_init = ready,
     handlers = {
-      ["convls/secret/get"] = function(_, params)
-        return require("convls.secrets").get(params)
-      end,
       ["convls/event"] = function(_, event)
         bus.emit(event.session_id, "event", event)
         bus.emit(bus.STORE, "event", event)
@@ -246,6 +338,27 @@ function M.config(argv)
   }
 end
 
+-- Makes the client of vim.lsp. Returns its number, or nil and what went wrong.
+local function start_client(argv)
+  local wanted = M.config(argv)
+  if vim.fn.has("nvim-0.11") == 1 then
+    -- What people say with vim.lsp.config("convls", {...}) counts, but for how it is started.
+    local theirs = vim.lsp.config["convls"] or {}
+    wanted = vim.tbl_deep_extend("force", theirs, wanted)
+    wanted.root_markers, wanted.filetypes = nil, nil
+    wanted.root_dir = vim.fn.getcwd()
+    -- Never one that there was before: it may be on its way out.
+    return vim.lsp.start(wanted, {
+      attach = false,
+      reuse_client = function()
+        return false
+      end,
+    })
+  end
+  wanted.root_dir = vim.fn.getcwd()
+  return vim.lsp.start_client(wanted)
+end
+
 --- Starts the server if it does not run. Requests may be made at once.
 function M.start()
   if state ~= "off" then
@@ -255,32 +368,28 @@ function M.start()
   if not argv then
     local err = errors.new(errors.NO_SERVER, source)
     last_failure = errors.text(err)
-    fail_all(err)
+    fail_waiting(err)
     return errors.show(err)
   end
   state = "starting"
-  local wanted = M.config(argv)
-  if vim.fn.has("nvim-0.11") == 1 then
-    -- What people say with vim.lsp.config("convls", {...}) counts, but for how it is started.
-    local theirs = vim.lsp.config["convls"] or {}
-    wanted = vim.tbl_deep_extend("force", theirs, wanted)
-    wanted.root_markers, wanted.filetypes = nil, nil
-    wanted.root_dir = vim.fn.getcwd()
-    -- Never one that there was before: it may be on its way out.
-    client_id = vim.lsp.start(wanted, {
-      attach = false,
-      reuse_client = function()
-        return false
-      end,
-    })
-  else
-    wanted.root_dir = vim.fn.getcwd()
-    client_id = vim.lsp.start_client(wanted)
-  end
-  if not client_id then
-    lost(errors.new(errors.NO_SERVER, ("%s, from %s, could not be started"):format(argv[1], source)))
+  starts = starts + 1
+  local this = starts
+  local ok, id, why = pcall(start_client, argv)
+  if not ok or not id then
+    why = ok and why or id
+    local text = ("%s, from %s, could not be started"):format(argv[1], source)
+    lost(errors.new(errors.NO_SERVER, why and ("%s: %s"):format(text, why) or text))
     return vim.notify("convls: " .. last_failure, vim.log.levels.ERROR)
   end
+  client_id = id
+  vim.defer_fn(function()
+    if state == "starting" and starts == this then
+      vim.notify(
+        ("convls: %s does not answer. Is it convls? Next: :checkhealth convls, then :Convls restart"):format(argv[1]),
+        vim.log.levels.WARN
+      )
+    end
+  end, SLOW)
 end
 
 --- Sends a request, and starts the server first where it does not run.
@@ -312,9 +421,16 @@ function M.request_id()
   return ("nvim-%d-%s-%d"):format(vim.uv.os_getpid(), tostring(vim.uv.hrtime()), serial)
 end
 
---- Stops the server, if it runs, and calls `after` when it has gone.
----@param after? fun()
-function M.stop(after)
+local function stop_client(client, force)
+  if vim.fn.has("nvim-0.11") == 1 then
+    client:stop(force)
+  else
+    client.stop(force)
+  end
+end
+
+-- Stops the server, if it runs, and calls `after` when it has gone.
+local function stop(after)
   local client = client_id and vim.lsp.get_client_by_id(client_id)
   if not client or state == "off" then
     if after then
@@ -331,17 +447,31 @@ function M.stop(after)
       end
     end)
   end
-  if vim.fn.has("nvim-0.11") == 1 then
-    client:stop()
-  else
-    client.stop()
+  if state == "stopping" then
+    return
   end
+  state = "stopping"
+  local this = starts
+  stop_client(client)
+  vim.defer_fn(function()
+    if state == "stopping" and starts == this then
+      stop_client(client, true)
+    end
+  end, SLOW)
+end
+
+--- Stops the server, if it runs, and calls `after` when it has gone.
+---@param after? fun()
+function M.stop(after)
+  -- What is asked from now on is for the next one.
+  fail_waiting(errors.new(errors.SERVER_LOST, "the server was stopped"))
+  stop(after)
 end
 
 --- Starts the server anew, or for the first time.
 function M.restart()
   deaths = {}
-  M.stop(M.start)
+  stop(M.start)
 end
 
 --- Returns the state of the connection, for `:checkhealth` and status lines.

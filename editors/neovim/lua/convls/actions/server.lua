@@ -12,7 +12,11 @@ return function(actions)
     name = "shutdown",
     desc = "Stop the server; the next command starts it",
     run = function()
-      require("convls.server").stop()
+      local server = require("convls.server")
+      local runs = server.status().state ~= "off"
+      server.stop(function()
+        vim.notify("convls: the server " .. (runs and "was stopped" or "is off") .. "; the next command starts it")
+      end)
     end,
   })
   actions.add({
