@@ -172,7 +172,9 @@ func TestDraftIsClosed(t *testing.T) {
 		n.Type("<CR>")
 		n.AwaitLua("the draft", `vim.startswith(vim.api.nvim_buf_get_name(0), "convls:/draft/")`)
 		n.Command("hide edit convls:/nothing")
-		n.Command("silent! wall")
+		if got := n.refusal("wall"); got != "" {
+			t.Errorf(":wall got %q", got)
+		}
 		n.awaitSummary("## Goal")
 		n.told("summed up")
 		if got := n.Messages(); strings.Contains(got, "E813") {
@@ -225,8 +227,8 @@ func TestDraftIsLost(t *testing.T) {
 		}
 		// What is said meanwhile does not belong to it.
 		n.Lua(`local chat = require("convls.chat").current()
-chat.view:set_prompt({ "count to 3" })
-chat:send()`)
+chat.view:set_prompt({ ... })
+chat:send()`, "repeat: And what of the signs?"+strings.Repeat(" We talk about the signs.", 40))
 		n.AwaitIdle(15)
 		windows := n.Lua(`return #vim.api.nvim_list_wins()`)
 		n.draft()
