@@ -15,7 +15,7 @@ func TestBranchCommands(t *testing.T) {
 		n.Command("Convls checkout left")
 		n.AwaitLua("the branch", "#chat.session.rows == 3 and chat.session.info.branch == 'left' and not chat.session.rows_busy")
 		n.Command("Convls compare early")
-		n.wantScreen("What two branches added since they parted", "## HEAD: 1 messages", "## the other: 0 messages")
+		n.wantScreen("What two branches added since they parted", "## left: 1 message,", "## early: 0 messages,")
 		n.Command("close")
 		// The name alone goes, and that is asked for, too.
 		for i, row := range []struct{ key, left string }{{"k", "true"}, {"d", "false"}} {

@@ -681,3 +681,131 @@ func TestDraftIsKept(t *testing.T) {
 		})
 	})
 }
+
+// TestEditWhole opens all of a message that the transcript shows cut, and what it says
+// comes before what was attached.
+func TestEditWhole(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		m := fakemodel.New(t)
+		m.Default(fakemodel.Say("fine"))
+		n := openChat(t, version, m)
+		path := filepath.Join(n.Home.Dir, "large.txt")
+		if err := os.WriteFile(path, []byte(strings.Repeat("a line of a large file\n", 2800)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.Command("Convls attach file " + path)
+		n.AwaitText("tokens)")
+		n.Lua(`require("convls.chat").current().view:set_prompt({ "my own words" })`)
+		n.Command("Convls send")
+		n.AwaitIdle(3)
+		n.wantScreen("my own words")
+		n.Command("Convls edit")
+		n.AwaitLua("the message", "chat.editing and #chat.attachments == 1")
+		if got := n.Prompt(); got != "my own words" {
+			t.Errorf("the prompt has %q", got)
+		}
+		if got := whole(n.Lua(`return #require("convls.chat").current().attachments[1].item.text`)); got != 2800*23-1 {
+			t.Errorf("the attachment has %d bytes, want %d", got, 2800*23-1)
+		}
+		// A second edit would lose the first.
+		n.Type("<Esc>:Convls edit<CR>")
+		n.wantMessage("another version is being written: send it, or :Convls edit cancel")
+	})
+}
+
+// TestTypedOn keeps what is typed after a message was sent, and takes the message out.
+func TestTypedOn(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := openChat(t, version, nil)
+		n.Lua(`local chat = require("convls.chat").current()
+chat.view:set_prompt({ "count to 3" })
+chat:send()
+chat.view:set_prompt({ "count to 3", "and the next" })`)
+		n.AwaitIdle(3)
+		n.AwaitLua("the rest", `table.concat(chat.view:prompt(), "\n") == "and the next"`)
+		n.wantLines("# count to 3", "", "## You", "count to 3", "", "## Assistant", "1 2 3", "")
+		// A chat that is closed while it sends keeps nothing of what was sent.
+		n.Lua(`local chat = require("convls.chat").current()
+chat.view:set_prompt({ "count to 2" })
+chat:send()
+closed = chat.session.id
+vim.api.nvim_buf_delete(chat.buf, { force = true })
+require("convls.session").get(closed):watch(function() end)`)
+		n.AwaitLua("the answer", `#require("convls.session").get(closed).rows == 5 and require("convls.session").get(closed):last().status == "sealed"`)
+		n.Lua(`require("convls.chat").open(closed)`)
+		n.AwaitLua("the chat", "chat and chat.session.id == closed and #chat.session.rows == 5")
+		if got := n.Prompt(); got != "" {
+			t.Errorf("what was sent is a draft: %q", got)
+		}
+		if messages := n.Messages(); strings.Contains(messages, "traceback") {
+			t.Error(messages)
+		}
+	})
+}
+
+// TestPromptKeepsALine deletes the prompt's only line: there is one, and it can be
+// written in.
+func TestPromptKeepsALine(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := openChat(t, version, nil)
+		n.Send("count to 3")
+		n.AwaitIdle(3)
+		n.Type("<Esc>Giwords<Esc>dd")
+		n.AwaitLua("an empty prompt", `#chat.view:prompt() == 1 and chat.view:prompt()[1] == "" and vim.fn.line(".") == vim.fn.line("$")`)
+		n.Type("iother words<Esc>")
+		n.AwaitLua("the words", `chat.view:prompt()[1] == "other words"`)
+		if messages := n.Messages(); strings.TrimSpace(messages) != "" {
+			t.Error(messages)
+		}
+	})
+}
+
+// TestOddAttachment shows an attachment whose name would break its line, and refuses what
+// is no text.
+func TestOddAttachment(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := openChat(t, version, nil)
+		n.Lua(`local chat = require("convls.chat").current()
+chat.session:change("convls/turn/send", { content = "hello", context = { { type = "file", uri = "file:///tmp/a%0Ab.txt", text = "x" } } }, function() end)`)
+		n.AwaitIdle(3)
+		n.wantScreen("+ file /tmp/a b.txt", "## Assistant")
+		for name, text := range map[string]string{"latin1.txt": "caf\xe9", "empty.txt": "\n"} {
+			path := filepath.Join(n.Home.Dir, name)
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			n.Command("Convls attach file " + name)
+			if got := whole(n.Lua(`return #require("convls.chat").current().attachments`)); got != 0 {
+				t.Errorf("%s was attached", name)
+			}
+		}
+	})
+}
+
+// TestSessionOfTheView works on the session of the view that the person is in, and on
+// the message at its cursor, whichever chat was used last.
+func TestSessionOfTheView(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := openChat(t, version, nil)
+		n.Send("count to 3")
+		n.Send("count to 4")
+		n.AwaitIdle(5)
+		first := n.Lua(`return require("convls.chat").current().session.id`)
+		n.Command("Convls graph")
+		n.AwaitGraph("the graph", "graph.view")
+		n.Command("Convls new other")
+		n.AwaitLua("the other", "chat.session.info and chat.session.info.title == 'other'")
+		n.Send("count to 5")
+		n.AwaitIdle(3)
+		n.Command("drop convls:/session/" + fmt.Sprint(first) + "/graph")
+		n.Command("call search('count to 3')")
+		n.Command("Convls retry")
+		n.AwaitLua("another answer in the graph's session", `(function()
+  local chat = require("convls.chat").of_session(args[1])
+  local last = chat.session:last()
+  return #chat.session.rows == 3 and last.siblings and last.siblings.count == 2 and last.status == "sealed"
+end)()`, first)
+		n.Command("Convls edit")
+		n.AwaitLua("the message at the cursor in its chat", "chat.session.id == args[1] and chat.editing and chat.view:prompt()[1] == 'count to 3'", first)
+	})
+}

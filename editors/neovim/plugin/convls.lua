@@ -15,7 +15,6 @@ vim.api.nvim_create_user_command("Convls", function(opts)
 end, {
   nargs = "*",
   range = true,
-  bang = true,
   desc = "Chat with language models, branch and look inside",
   complete = function(...)
     return require("convls.command").complete(...)
@@ -57,12 +56,29 @@ for _, name in ipairs({
   "shutdown",
   "health",
 }) do
-  vim.keymap.set({ "n", "x" }, "<Plug>(convls-" .. name .. ")", ":Convls " .. name .. "<CR>", { silent = true })
+  -- Of a selection, attach alone takes the lines.
+  local command = name == "attach" and ":Convls attach<CR>" or ":<C-u>Convls " .. name .. "<CR>"
+  vim.keymap.set({ "n", "x" }, "<Plug>(convls-" .. name .. ")", command, { silent = true })
 end
 
 -- Virtual documents and views, by their names (:help convls-documents).
+local group = vim.api.nvim_create_augroup("convls", {})
+vim.api.nvim_create_autocmd("SessionLoadPost", {
+  group = group,
+  callback = function()
+    -- A session file names them, and reads none.
+    for _, win in ipairs(vim.api.nvim_list_wins()) do
+      local buf = vim.api.nvim_win_get_buf(win)
+      if vim.bo[buf].buftype == "" and vim.startswith(vim.api.nvim_buf_get_name(buf), "convls:/") then
+        vim.api.nvim_win_call(win, function()
+          require("convls.document").read(buf)
+        end)
+      end
+    end
+  end,
+})
 vim.api.nvim_create_autocmd("BufReadCmd", {
-  group = vim.api.nvim_create_augroup("convls", {}),
+  group = group,
   pattern = "convls:/*",
   callback = function(event)
     require("convls.document").read(event.buf)

@@ -6,12 +6,12 @@ local M = {}
 ---@class convls.Call
 ---@field args string[] the words after the subcommand
 ---@field text string the same as they were typed
----@field bang boolean
 ---@field range? integer[] first and last line, if a range was given
 
 ---@class convls.Action
 ---@field name string
----@field args? string how its arguments are written in the help
+---@field args? string how its arguments are written in the help; without it, it takes none
+---@field range? boolean whether it takes a range of lines
 ---@field desc string one sentence, without a full stop
 ---@field keys? { [1]: string|string[], [2]: string }[] default maps of chat buffers: modes and keys
 ---@field graph? { [1]: string|string[], [2]: string }[] default maps of graph buffers

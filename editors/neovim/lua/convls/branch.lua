@@ -16,12 +16,11 @@ local function fails(doing)
   end
 end
 
---- Returns the session that is worked on, and the node at the cursor: a row of a graph,
---- of a transcript or of a context view, or what a document is of. In a prompt, or beside
---- a chat, it is HEAD.
+--- Returns the session of the view that the cursor is in, and what it is on: a row of a
+--- graph or of a context view, or what a document is of. Nothing in a chat and elsewhere.
 ---@return convls.Session?
 ---@return { id: string, kind?: convls.protocol.Kind, branches?: string[] }?
-function M.here()
+function M.viewed()
   local graph = require("convls.graph").current()
   if graph then
     return graph.session, graph:row()
@@ -33,6 +32,17 @@ function M.here()
   local document = require("convls.document").current()
   if document and document.session then
     return document.session, { id = document.node or document.session.head }
+  end
+end
+
+--- Returns the session that is worked on, and the node at the cursor, in whatever view. In
+--- a prompt, or beside a chat, it is HEAD.
+---@return convls.Session?
+---@return { id: string, kind?: convls.protocol.Kind, branches?: string[] }?
+function M.here()
+  local session, viewed = M.viewed()
+  if session then
+    return session, viewed
   end
   local chat = require("convls.chat").need()
   if not chat then
@@ -113,42 +123,6 @@ function M.rename(name)
   end)
 end
 
---- Deletes the branch that ends at the cursor, or the one named, when the person has
---- confirmed how much that is.
----@param name string
-function M.delete(name)
-  with(function(session, row)
-    local params = branch_of(row, name)
-    session:change("convls/branch/delete", vim.deepcopy(params), function(err)
-      if errors.code(err) ~= "confirm_required" then
-        return fails("deleting the branch")(err)
-      end
-      local count = err.data.count or 0
-      local counted = require("convls.chat.render").counted
-      local question = ("Delete %s for good?"):format(counted(count, "node"))
-      if count == 0 then
-        question = ("Delete the name %s? No message goes."):format(params.branch or "")
-      end
-      local answer = vim.fn.confirm(question, "&Delete\n&Keep", 2, "Warning")
-      -- What the question has left on the screen would have the next message wait for a key.
-      vim.cmd.redraw({ bang = true })
-      if answer ~= 1 then
-        return
-      end
-      params.confirm = true
-      session:change("convls/branch/delete", params, function(refused, result)
-        if refused then
-          return errors.show(refused, "deleting the branch")
-        end
-        if result.removed == 0 then
-          return tell("the name was deleted, every message is there")
-        end
-        tell(counted(result.removed, "node") .. " deleted")
-      end)
-    end)
-  end)
-end
-
 -- list asks for the branches.
 local function list(session, done)
   server.request("convls/branch/list", { session_id = session.id }, function(err, result)
@@ -159,15 +133,72 @@ local function list(session, done)
   end)
 end
 
-local function compare(session, a, b)
+-- What is to be deleted, as the server takes it. A branch that has messages is named by its
+-- tip: if it has grown when the person confirms, that is another one.
+local function doomed(branches, row, name)
+  local params = branch_of(row, name)
+  for _, branch in ipairs(branches) do
+    if branch.name == params.branch and branch.name then
+      return params, branch.tip
+    end
+  end
+  return params
+end
+
+local function confirmed(question)
+  local answer = vim.fn.confirm(question, "&Delete\n&Keep", 2, "Warning")
+  -- What the question has left on the screen would have the next message wait for a key.
+  vim.cmd.redraw({ bang = true })
+  return answer == 1
+end
+
+--- Deletes the branch that ends at the cursor, or the one named, when the person has
+--- confirmed how much that is.
+---@param name string
+function M.delete(name)
+  with(function(session, row)
+    list(session, function(branches)
+      local params, tip = doomed(branches, row, name)
+      session:change("convls/branch/delete", vim.deepcopy(params), function(err)
+        if errors.code(err) ~= "confirm_required" then
+          return fails("deleting the branch")(err)
+        end
+        local counted = require("convls.chat.render").counted
+        local count = err.data.count or 0
+        local question = ("Delete the name %s? No message goes."):format(params.branch or "")
+        if count > 0 then
+          local of = params.branch and " of " .. params.branch or ""
+          question = ("Delete %s%s for good?"):format(counted(count, "node"), of)
+          params = tip and { tip = tip } or params
+        end
+        if not confirmed(question) then
+          return
+        end
+        params.confirm = true
+        session:change("convls/branch/delete", params, function(refused, result)
+          if refused then
+            return errors.show(refused, "deleting the branch")
+          elseif result.removed == 0 then
+            return tell("the name was deleted, every message is there")
+          end
+          tell(counted(result.removed, "node") .. " deleted")
+        end)
+      end)
+    end)
+  end)
+end
+
+local function compare(session, a, b, name)
   server.request("convls/branch/compare", { session_id = session.id, a_id = a, b_id = b }, function(err, result)
     if err then
       return errors.show(err, "comparing")
     end
     local render = require("convls.chat.render")
     local lines = { "# What two branches added since they parted", "" }
-    for _, side in ipairs({ { "HEAD", result.a }, { "the other", result.b } }) do
-      local facts = { ("%d messages"):format(side[2].count), render.short(side[2].tokens) .. " tokens" }
+    local here = session.info and session.info.branch or ""
+    local sides = { { here ~= "" and here or "HEAD", result.a }, { name or "the other", result.b } }
+    for _, side in ipairs(sides) do
+      local facts = { render.counted(side[2].count, "message"), render.short(side[2].tokens) .. " tokens" }
       facts[#facts + 1] = render.cost(side[2].usage)
       vim.list_extend(lines, { ("## %s: %s"):format(side[1], table.concat(facts, ", ")), "" })
       for _, row in ipairs(side[2].rows) do
@@ -195,12 +226,12 @@ function M.compare(name)
       if row.id == session.head then
         return tell("put the cursor on another branch, or name one", vim.log.levels.WARN)
       end
-      return compare(session, session.head, row.id)
+      return compare(session, session.head, row.id, row.branches and row.branches[1])
     end
     list(session, function(branches)
       for _, branch in ipairs(branches) do
         if branch.name == name then
-          return compare(session, session.head, branch.tip)
+          return compare(session, session.head, branch.tip, name)
         end
       end
       tell(("there is no branch %s: :Convls branches lists them"):format(name), vim.log.levels.ERROR)

@@ -44,10 +44,20 @@ local function tell(text, level)
   vim.notify("convls: " .. text, level or vim.log.levels.INFO)
 end
 
---- Returns the chat of the current buffer, or the one used last, or nil.
+-- The session that the current buffer is a view of, or nil: each has it in its name.
+local function viewed()
+  return vim.api.nvim_buf_get_name(0):match("^convls:/%a+/([^/?]+)/")
+end
+
+--- Returns the chat of the current buffer, or of the session that it is another view of,
+--- or the one used last, or nil.
 ---@return convls.Chat?
 function M.current()
-  return by_buf[vim.api.nvim_get_current_buf()] or last_used
+  local id = viewed()
+  if id then
+    return by_session[id]
+  end
+  return last_used
 end
 
 --- Returns the chat that shows in a buffer, or nil.
@@ -64,10 +74,14 @@ function M.of_session(id)
   return by_session[id]
 end
 
---- Returns the current chat, and tells the person if there is none.
+--- Returns the current chat, and tells the person if there is none. In another view of a
+--- session it is that session's, open or not.
 ---@return convls.Chat?
 function M.need()
-  local chat = M.current()
+  local chat, id = M.current(), viewed()
+  if not chat and id then
+    return M.make(id)
+  end
   if not chat then
     tell("no chat is open: :Convls chat opens one", vim.log.levels.WARN)
   end
@@ -79,7 +93,7 @@ function Chat:bar()
   local lines = {}
   local session = self.session
   for _, queued in ipairs(session.queue) do
-    local state = queued.held and "held" or "queued"
+    local state = queued.held and "held until an answer succeeds" or "queued"
     local preview = vim.trim((queued.preview:gsub("%s+", " ")))
     lines[#lines + 1] = { { ("%s %d: %s"):format(state, queued.position, preview), "ConvlsRunning" } }
   end
@@ -106,14 +120,24 @@ function Chat:bar()
   end
   line[#line + 1] = { ("─"):rep(40), "ConvlsMeta" }
   lines[#lines + 1] = line
+  local budget = session.info and session.info.budget
   for i, attachment in ipairs(self.attachments) do
     local tokens = attachment.tokens and ("%s tokens"):format(render.short(attachment.tokens)) or "…"
-    lines[#lines + 1] = { { ("+ %d %s (%s)"):format(i, render.origin(attachment.item), tokens), "ConvlsAttachment" } }
+    local group = "ConvlsAttachment"
+    if budget and budget.limit > 0 and (attachment.tokens or 0) > budget.limit then
+      tokens, group = ("%s, the model reads %s"):format(tokens, render.short(budget.limit)), "ConvlsError"
+    end
+    lines[#lines + 1] = { { ("+ %d %s (%s)"):format(i, render.origin(attachment.item), tokens), group } }
   end
   return lines
 end
 
-local function make(session, buf)
+--- Makes the chat of a session, in a buffer that has its name already or in a new one.
+---@param id string
+---@param buf? integer
+---@return convls.Chat
+function M.make(id, buf)
+  local session = sessions.get(id)
   local self = setmetatable({ session = session, attachments = {} }, Chat)
   highlight.define()
   self.view = view.new(session, function()
@@ -243,7 +267,7 @@ function Chat:on(what, data)
   elseif what == "gone" then
     tell("the session was deleted", vim.log.levels.WARN)
   elseif what == "event" then
-    if data.type == "local_command" and data.text then
+    if data.type == "local_command" and data.text and not asked(data) then
       tell(data.text)
     elseif data.type == "turn_retrying" then
       tell(("the model did not answer; it is asked again in %d ms"):format(data.after_ms or 0))
@@ -332,7 +356,7 @@ function M.adopt(id, buf)
   if shown then
     return vim.notify("convls: this chat is open already", vim.log.levels.WARN)
   end
-  make(sessions.get(id), buf)
+  M.make(id, buf)
 end
 
 --- Shows a message: loads it, and what a summary stands for, where it is not there yet.
@@ -393,7 +417,7 @@ end
 function M.open(id, done)
   local chat = by_session[id]
   if not chat then
-    chat = make(sessions.get(id))
+    chat = M.make(id)
     chat.shown = done and function()
       done(chat)
     end
@@ -422,9 +446,14 @@ function M.new(title, done)
   end)
 end
 
---- Opens the session that was used last in this folder, or makes one.
+--- Opens the session of the view that the person is in, or the one that was used last in
+--- this folder, or makes one.
 ---@param done? fun(chat: convls.Chat)
 function M.open_last(done)
+  local id = viewed()
+  if id and not by_buf[vim.api.nvim_get_current_buf()] then
+    return M.open(id, done)
+  end
   server.request("convls/session/list", { workspace = vim.fn.getcwd(), limit = 1 }, function(err, result)
     if err then
       return server.report(err, "listing the sessions")
@@ -466,7 +495,7 @@ end
 --- none. The window that the person is in stays the current one.
 ---@param work fun(chat: convls.Chat)
 function M.with(work)
-  local chat = M.current()
+  local chat = (M.current() or viewed()) and M.need()
   if chat then
     return work(chat)
   end

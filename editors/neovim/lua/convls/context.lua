@@ -62,12 +62,22 @@ local function make(session, buf)
     wo.winhighlight = "Folded:Normal" -- each entry is a fold: marked, all would be
     self:fold({})
   end)
-  -- The prompt may be another one since.
+  -- What stands in the prompt is part of it.
   auto({ "BufEnter", "WinEnter" }, function()
     self:load()
   end)
+  vim.api.nvim_create_autocmd({ "TextChanged", "TextChangedI" }, {
+    group = group,
+    pattern = ("convls:/session/%s/chat"):format(session.id),
+    callback = function()
+      self:load_soon()
+    end,
+  })
   window.on_unload(buf, function()
     self.unwatch()
+    if self.timer then
+      self.timer:close()
+    end
     by_buf[buf], by_session[session.id] = nil, nil
     pcall(vim.api.nvim_del_augroup_by_id, group)
   end, function()
@@ -110,6 +120,21 @@ local function draft(session)
   end
   local content, context = chat:draft()
   return content and { content = content, context = context } or nil
+end
+
+-- So many milliseconds after the last key the view shows what was typed.
+local PAUSE = 300
+
+--- Asks for what is new when the person has typed on.
+function Context:load_soon()
+  self.timer = self.timer or assert(vim.uv.new_timer())
+  self.timer:start(PAUSE, 0, function()
+    vim.schedule(function()
+      if by_buf[self.buf] == self then
+        self:load()
+      end
+    end)
+  end)
 end
 
 --- Asks for what is new. What is asked for meanwhile is asked for once after it.

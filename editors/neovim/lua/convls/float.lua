@@ -60,7 +60,7 @@ function M.open(lines, options)
       vim.api.nvim_win_close(win, true)
     end
   end
-  for _, key in ipairs({ "q", "<Esc>" }) do
+  for _, key in ipairs({ "q", "<Esc>", "K" }) do
     vim.keymap.set("n", key, close, { buffer = buf, nowait = true, desc = "convls: close" })
   end
   if options.go then

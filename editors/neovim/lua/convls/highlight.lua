@@ -30,6 +30,7 @@ M.groups = {
   { "ConvlsHead", "IncSearch", "the mark at HEAD in the graph" },
   { "ConvlsBranch", "Title", "the name of a branch in the graph" },
   { "ConvlsGhost", "Comment", "what the model does not read: ghosts, other branches" },
+  { "ConvlsRead", "Visual", "in the graph what the reply that was asked about has read" },
   { "ConvlsCapsule", "String", "a summary in the graph, and what it stands for" },
 }
 

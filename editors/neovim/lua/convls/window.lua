@@ -9,6 +9,13 @@ local commands = { vsplit = "botright vsplit", split = "botright split", tab = "
 ---@param name string such as convls:/session/ID/chat
 ---@return integer
 function M.buffer(name)
+  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
+    -- One that a session file has brought back.
+    if vim.api.nvim_buf_get_name(buf) == name then
+      vim.bo[buf].buflisted = true
+      return buf
+    end
+  end
   local buf = vim.api.nvim_create_buf(true, false)
   vim.api.nvim_buf_set_name(buf, name)
   return buf
@@ -68,7 +75,7 @@ function M.map(buf, view)
   for _, action in ipairs(require("convls.actions").all()) do
     for _, keys in ipairs(action[view] or {}) do
       vim.keymap.set(keys[1], keys[2], function()
-        action.run({ args = {}, text = "", bang = false })
+        action.run({ args = {}, text = "" })
       end, { buffer = buf, nowait = true, desc = "convls: " .. action.desc })
     end
   end
@@ -84,8 +91,9 @@ function M.show(buf)
   if open == "vsplit" and vim.startswith(vim.api.nvim_buf_get_name(0), "convls:/") then
     command = "belowright split"
   end
-  if command then
-    vim.cmd(command)
+  if command and not pcall(vim.cmd, command) then
+    -- There is no room for one more window: this one has to do.
+    vim.notify("convls: there is no room for another window", vim.log.levels.WARN)
   end
   vim.api.nvim_win_set_buf(0, buf)
 end

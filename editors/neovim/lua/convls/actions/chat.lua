@@ -34,9 +34,12 @@ return function(actions)
     desc = "Open a chat: the session with this id or title, or the last one of this folder, or a new one",
     complete = function()
       local result = ask("convls/session/list", { limit = 100 })
-      return vim.tbl_map(function(session)
-        return session.session_id
-      end, result and result.sessions or {})
+      local names = {}
+      for _, session in ipairs(result and result.sessions or {}) do
+        names[#names + 1] = session.title ~= "" and not session.title:find("%c") and session.title or nil
+        names[#names + 1] = session.session_id
+      end
+      return names
     end,
     run = function(call)
       if call.text == "" then
@@ -90,7 +93,10 @@ return function(actions)
       return { "queued" }
     end,
     run = function(call)
-      work(call.args[1] == "queued" and "unqueue" or "stop")()
+      if call.text ~= "" and call.text ~= "queued" then
+        return vim.notify("convls: it is :Convls stop, or :Convls stop queued", vim.log.levels.ERROR)
+      end
+      work(call.text == "queued" and "unqueue" or "stop")()
     end,
   })
   actions.add({
@@ -113,7 +119,10 @@ return function(actions)
       return { "cancel" }
     end,
     run = function(call)
-      work(call.args[1] == "cancel" and "end_edit" or "edit")()
+      if call.text ~= "" and call.text ~= "cancel" then
+        return vim.notify("convls: it is :Convls edit, or :Convls edit cancel", vim.log.levels.ERROR)
+      end
+      work(call.text == "cancel" and "end_edit" or "edit")()
     end,
   })
   actions.add({
@@ -136,6 +145,7 @@ return function(actions)
   actions.add({
     name = "attach",
     args = "[buffer|selection|file PATH|quickfix|diagnostics]",
+    range = true,
     desc = "Attach something to the next message: with a range those lines, else what is named, else the buffer",
     complete = function(lead, words)
       if #words > 1 and words[1] == "file" then

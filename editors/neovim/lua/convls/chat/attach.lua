@@ -36,11 +36,18 @@ function M.buffer(buf)
   return buffer_item(buf, 0, vim.api.nvim_buf_line_count(buf), "file")
 end
 
+local function is_utf8(text)
+  local lpeg = vim.lpeg
+  local character = lpeg.R("\0\127") ^ 1 + lpeg.utfR(0x80, 0x10ffff)
+  return (character ^ 0 * -1):match(text) ~= nil
+end
+
 --- Returns a file as it is on disk, or in the editor where it is loaded.
 ---@param path string
 ---@return convls.protocol.ContextItem?, string? problem
 function M.file(path)
   path = vim.fn.fnamemodify(vim.fn.expand(path), ":p")
+  local shown = vim.fn.fnamemodify(path, ":~:.")
   local buf = vim.fn.bufnr("^" .. vim.fn.escape(path, "\\[]*?^$~") .. "$")
   if buf > 0 and vim.api.nvim_buf_is_loaded(buf) then
     return M.buffer(buf)
@@ -52,10 +59,12 @@ function M.file(path)
   local text = file:read("*a")
   file:close()
   if not text then
-    return nil, ("can not attach %s: it is no file"):format(path)
+    return nil, ("can not attach %s: it is no file"):format(shown)
   end
-  if text:find("%z") then
-    return nil, ("can not attach %s: it is no text"):format(path)
+  if text:find("%z") or not is_utf8(text) then
+    return nil, ("can not attach %s: it is no UTF-8 text"):format(shown)
+  elseif vim.trim(text) == "" then
+    return nil, ("can not attach %s: it is empty"):format(shown)
   end
   return { type = "file", uri = vim.uri_from_fname(path), text = (text:gsub("\n$", "")) }
 end

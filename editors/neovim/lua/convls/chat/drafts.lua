@@ -67,6 +67,15 @@ function M.keep(session, draft)
   save_at_the_end()
 end
 
+--- Forgets what was kept of a session where it is what was sent meanwhile.
+---@param session string
+---@param prompt string[]
+function M.sent(session, prompt)
+  if drafts[session] and vim.deep_equal(drafts[session].prompt, prompt) then
+    drafts[session] = false
+  end
+end
+
 --- Returns what was being written in a session, once.
 ---@param session string
 ---@return convls.Draft?

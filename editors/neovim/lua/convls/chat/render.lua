@@ -59,7 +59,8 @@ function M.origin(item)
     )
   end
   local kind = item.context_type or item.type or "text"
-  return name == "" and kind or kind .. " " .. name
+  -- Control characters would break the line that this stands in.
+  return ((name == "" and kind or kind .. " " .. name):gsub("%c", " "))
 end
 
 -- A fence that is not closed would colour everything below it.
@@ -328,6 +329,31 @@ function M.block(row, system)
   end
   block.lines[#block.lines + 1] = ""
   return block
+end
+
+--- Draws a row as [block] does. One that can not be drawn says so, and keeps nothing from
+--- the others.
+---@param row convls.protocol.Row
+---@param system? string
+---@return convls.Block?
+function M.safely(row, system)
+  local ok, block = pcall(M.block, row, system)
+  for _, line in ipairs(ok and block and block.lines or {}) do
+    ok = ok and not line:find("\n", 1, true)
+  end
+  if ok then
+    return block
+  end
+  return {
+    id = row.id,
+    key = row.id .. "\tbroken",
+    lines = { ("## %s"):format(row.kind), "> This can not be shown: :Convls node shows all of it.", "" },
+    heading = {},
+    group = "ConvlsError",
+    folds = {},
+    open = false,
+    ghost = false,
+  }
 end
 
 return M

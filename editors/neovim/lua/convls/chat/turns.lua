@@ -40,7 +40,8 @@ return function(Chat)
     if self.sending then
       return tell("the message is being sent", vim.log.levels.WARN)
     end
-    local before = self.view:prompt()
+    self.moved = nil
+    local before, sent = self.view:prompt(), self.attachments
     local params = {}
     params.content, params.context = self:draft()
     if not params.content then
@@ -75,16 +76,32 @@ return function(Chat)
         self.view:draw_bar()
         return server.report(err, editing and "sending the other version" or "sending")
       end
-      if vim.deep_equal(self.view:prompt(), before) then
-        self.editing, self.attachments = nil, {}
-        if editing then
-          self.attachments = editing.attachments
-        end
-        self.view:set_prompt(editing and editing.draft or { "" })
-        self:to_prompt()
-      end
-      self.view:draw_bar()
+      self:taken(before, sent, editing)
     end)
+  end
+
+  -- taken takes what was sent out of the prompt. What was typed after it, and attached
+  -- meanwhile, stays for the next message.
+  function Chat:taken(before, sent, editing)
+    if self.view.gone then
+      return require("convls.chat.drafts").sent(self.session.id, before)
+    end
+    local now, text = table.concat(self.view:prompt(), "\n"), table.concat(before, "\n")
+    if not vim.startswith(now, text) then
+      return self.view:draw_bar()
+    end
+    local rest = vim.split((now:sub(#text + 1):gsub("^%s+", "")), "\n", { plain = true })
+    local attached = vim.tbl_filter(function(attachment)
+      return not vim.tbl_contains(sent, attachment)
+    end, self.attachments)
+    if editing then
+      rest = rest[2] == nil and rest[1] == "" and editing.draft or rest
+      vim.list_extend(attached, editing.attachments)
+    end
+    self.editing, self.attachments = nil, attached
+    self.view:change_prompt(rest)
+    self:to_prompt()
+    self.view:draw_bar()
   end
 
   --- Ends what is being answered: all answers, if there are several side by side.
@@ -108,11 +125,13 @@ return function(Chat)
     if not queued then
       return tell("nothing waits", vim.log.levels.WARN)
     end
-    self.session:change("convls/turn/cancel", { reply_id = queued.reply_id }, function(err)
+    self.session:change("convls/turn/cancel", { reply_id = queued.reply_id }, function(err, result)
       if err then
         return server.report(err, "taking the message out of the queue")
       end
-      tell("taken out: " .. queued.preview)
+      if not self:offer(result.content or {}) then
+        tell("taken out: " .. queued.preview)
+      end
     end)
   end
 
@@ -122,6 +141,11 @@ return function(Chat)
     if vim.api.nvim_get_current_buf() == self.buf then
       return self.view:row_at(vim.api.nvim_win_get_cursor(0)[1] - 1)
     end
+    -- In another view of the session the cursor is on a message, too.
+    local session, row = require("convls.branch").viewed()
+    if session == self.session and row and row.id ~= "" then
+      return self.session:row(row.id) or row --[[@as convls.protocol.Row]]
+    end
   end
 
   --- Returns the row at the cursor if it is of one of the kinds, else the last one of the
@@ -129,7 +153,7 @@ return function(Chat)
   local function target(chat, kinds)
     local here = chat:row_here()
     if here and here.kind == "tool" and here.caller then
-      here = chat.session:row(here.caller)
+      here = chat.session:row(here.caller) or { id = here.caller, kind = "assistant" }
     end
     if here then
       if vim.tbl_contains(kinds, here.kind) then
@@ -185,22 +209,55 @@ return function(Chat)
   --- Opens the message at the cursor, or the last one, in the prompt: what is sent then is
   --- another version of it.
   function Chat:edit()
+    if self.editing then
+      return tell("another version is being written: send it, or :Convls edit cancel", vim.log.levels.WARN)
+    end
     local row = target(self, { "user", "assistant" })
     if not row then
       return tell("there is no message here to be edited", vim.log.levels.WARN)
     end
-    local former = self.editing
+    if row.content and not row.truncated then
+      return self:open_edit(row)
+    end
+    -- What is edited must be all of it.
+    server.request("convls/node/get", { session_id = self.session.id, node_id = row.id }, function(err, node)
+      if err then
+        return server.report(err, "reading the message")
+      elseif not self.editing and not self.view.gone then
+        self:open_edit(node)
+      end
+    end)
+  end
+
+  -- open_edit opens a message in the prompt, whole.
+  function Chat:open_edit(node)
     self.editing = {
-      id = row.id,
-      kind = row.kind,
-      draft = former and former.draft or self.view:prompt(),
-      attachments = former and former.attachments or self.attachments,
+      id = node.id,
+      kind = node.kind,
+      draft = self.view:prompt(),
+      attachments = self.attachments,
     }
-    self.attachments = attached(row.content)
+    self.attachments = attached(node.content)
     self:count()
-    self.view:set_prompt(plain_text(row.content))
+    self.view:change_prompt(plain_text(node.content))
+    self.view:draw_bar()
+    if vim.api.nvim_get_current_buf() ~= self.buf then
+      self:show()
+    end
+    self:to_prompt()
+  end
+
+  -- offer puts a message that is not sent any more into the prompt, if that is empty.
+  function Chat:offer(content)
+    if #content == 0 or trimmed(self.view:prompt()) ~= "" or self.editing then
+      return false
+    end
+    self.view:set_prompt(plain_text(content))
+    self.attachments = attached(content)
+    self:count()
     self.view:draw_bar()
     self:to_prompt()
+    return true
   end
 
   --- Ends [Chat:edit] without sending: the draft from before comes back.
@@ -210,7 +267,7 @@ return function(Chat)
       return tell("no message is being edited", vim.log.levels.WARN)
     end
     self.editing, self.attachments = nil, editing.attachments
-    self.view:set_prompt(editing.draft)
+    self.view:change_prompt(editing.draft)
     self.view:draw_bar()
     self:to_prompt()
   end
@@ -220,6 +277,10 @@ return function(Chat)
   ---@param way "prev"|"next"
   function Chat:sibling(way)
     local row = self:row_here()
+    if not (row and row.siblings and row.siblings.count > 1) then
+      -- One way and back again is the same message, though another may come last now.
+      row = self.moved and self.session:row(self.moved)
+    end
     if not (row and row.siblings and row.siblings.count > 1) then
       row = nil
       for i = #self.session.rows, 1, -1 do
@@ -237,6 +298,7 @@ return function(Chat)
     if not there then
       return tell(way == "next" and "this is the newest version" or "this is the oldest version")
     end
+    self.moved = there.id
     self.session:change(
       "convls/branch/checkout",
       { node_id = there.tip, expected_head = self.session.head },
@@ -262,13 +324,7 @@ return function(Chat)
         if err then
           return server.report(err, "rewinding")
         end
-        if trimmed(self.view:prompt()) == "" and not self.editing then
-          self.view:set_prompt(plain_text(result.content))
-          self.attachments = attached(result.content)
-          self:count()
-          self.view:draw_bar()
-          self:to_prompt()
-        end
+        self:offer(result.content)
       end
     )
   end

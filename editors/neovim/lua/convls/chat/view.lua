@@ -61,6 +61,7 @@ function M.new(session, bar, buf)
         -- The prompt's only line was deleted: there is always one.
         vim.schedule(function()
           if not self.gone and vim.api.nvim_buf_line_count(buf) <= self:end_row() then
+            vim.bo[buf].modifiable = true -- the cursor has left the prompt with its line
             vim.api.nvim_buf_set_lines(buf, -1, -1, false, { "" })
             for _, win in ipairs(vim.fn.win_findbuf(buf)) do
               vim.api.nvim_win_set_cursor(win, { vim.api.nvim_buf_line_count(buf), 0 })
@@ -217,7 +218,7 @@ function View:draw()
     -- A row that changes becomes another table, but for one that is being written.
     local block = self.drawn[row]
     if block == nil then
-      block = render.block(row, self.session.info and self.session.info.system) or false
+      block = render.safely(row, self.session.info and self.session.info.system) or false
       self.drawn[row] = row.kind ~= "root" and not (block and block.open) and block or nil
     end
     if block then
@@ -378,6 +379,16 @@ end
 ---@return string[]
 function View:prompt()
   return vim.api.nvim_buf_get_lines(self.buf, self:end_row(), -1, false)
+end
+
+--- Puts other lines into the prompt, for something else than what stood there: what was
+--- typed before can not be brought into it by undo.
+---@param lines string[]
+function View:change_prompt(lines)
+  local row = self:end_row()
+  self:write(function()
+    vim.api.nvim_buf_set_lines(self.buf, row, -1, false, #lines > 0 and lines or { "" })
+  end)
 end
 
 --- Puts lines into the prompt. A person can undo that.

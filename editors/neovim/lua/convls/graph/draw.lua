@@ -531,7 +531,7 @@ function Layout:put_label(out, i)
     text = row_text(row)
   end
   local read = row.in_context and not row.ghost and not row.superseded_summary
-  piece(text, not read and "ConvlsGhost" or nil)
+  piece(text, row.read and "ConvlsRead" or not read and "ConvlsGhost" or nil)
   local status = row.status ~= "sealed" and M.clean(row.status or "") or ""
   if status ~= "" then
     piece("(" .. status .. ")", final[row.status] and "ConvlsError" or "ConvlsRunning")
