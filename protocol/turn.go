@@ -199,7 +199,7 @@ type TurnCancelResult struct {
 	State Status `json:"state"`
 	// Content is what a message said that was taken out of the queue: no node holds it.
 	Content []Part `json:"content,omitempty"`
-	Cursor string `json:"cursor"`
+	Cursor  string `json:"cursor"`
 }
 
 // ToolCallParams are the parameters of convls/tool/call, which the server sends

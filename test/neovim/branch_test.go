@@ -2,6 +2,7 @@ package neovim
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -45,5 +46,29 @@ func TestNode(t *testing.T) {
 		n.wantScreen("# Assistant", "1 2 3")
 		n.Command("Convls health")
 		n.wantScreen("convls: server")
+	})
+}
+
+// TestDeleteWhatWasShown refuses to delete a branch that has grown since the person was
+// asked.
+func TestDeleteWhatWasShown(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		n := forked(t, version)
+		n.Lua(`local confirm = vim.fn.confirm
+function vim.fn.confirm(question)
+  asked = question
+  -- Meanwhile the branch goes on.
+  local session, done = require("convls.chat").current().session, nil
+  session:change("convls/turn/send", { content = "more", wait = true }, function() done = true end)
+  vim.wait(5000, function() return done end, 5)
+  return 1
+end`)
+		n.Command("Convls checkout left")
+		n.AwaitLua("the branch", "chat.session.info.branch == 'left'")
+		n.Type("<Esc>:Convls delete left<CR>")
+		n.AwaitScreen("a refusal", func(s string) bool { return strings.Contains(s, "deleting the branch: ") })
+		n.Type("<CR>")
+		n.AwaitLua("the question", "asked and asked:find('of left for good') ~= nil")
+		n.AwaitLua("both messages", "#chat.session.rows == 5 and chat.session:last().status == 'sealed'")
 	})
 }

@@ -188,6 +188,11 @@ func TestContext(t *testing.T) {
 		if got := n.Lines(0)[line]; !strings.HasPrefix(got, "repeat: We move the depot list") {
 			t.Errorf("the text below the entry is %q", got)
 		}
+		// What is typed comes into it.
+		n.Lua(`vim.api.nvim_set_current_win(vim.fn.win_findbuf(require("convls.chat").current().buf)[1])`)
+		n.Type("<Esc>G$a And more?<Esc>")
+		n.wantScreen("draft    │ What about backups? And more?")
+		n.Lua(`vim.cmd.wincmd("p")`)
 		entries := whole(n.Lua(`return #require("convls.context").current().entries`))
 		// A summary takes the place of what it covers; the open fold stays open.
 		n.Command("call search('14 user')")

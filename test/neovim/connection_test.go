@@ -277,3 +277,29 @@ func longSession(t testing.TB, home *editor.Home, turns int) string {
 	}
 	return out.Result
 }
+
+// TestSessionFile brings the views back that a session file of Neovim names.
+func TestSessionFile(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		home := editor.NewHome(t)
+		file := filepath.Join(home.Dir, "session.vim")
+		t.Run("made", func(t *testing.T) {
+			n := Start(t, Options{Version: version, Home: home})
+			n.Command("Convls chat")
+			n.AwaitLoaded()
+			n.Send("count to 3")
+			n.AwaitIdle(3)
+			n.openGraph()
+			n.Command("mksession " + file)
+		})
+		t.Run("read", func(t *testing.T) {
+			n := Start(t, Options{Version: version, Home: home})
+			n.Command("silent source " + file)
+			n.AwaitLua("the chat", "chat and #chat.session.rows == 3")
+			n.wantScreen("## Assistant  offline", "◀ HEAD 1 2 3")
+			n.Command("Convls chat")
+			n.Send("count to 4")
+			n.AwaitIdle(5)
+		})
+	})
+}

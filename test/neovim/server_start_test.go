@@ -63,6 +63,23 @@ vim.defer_fn = function(f, ms) return defer(f, ms == 10000 and 1000 or ms) end`,
 	}
 }
 
+// TestHealthOfSilence: :checkhealth says which program does not answer.
+func TestHealthOfSilence(t *testing.T) {
+	Each(t, func(t *testing.T, version string) {
+		silent := script(t, "exec cat >/dev/null\n")
+		n := Start(t, Options{Version: version, Config: fmt.Sprintf(`vim.g.convls = { cmd = %q }
+local wait = vim.wait
+vim.wait = function(ms, ...) return wait(ms == 10000 and 1 or ms, ...) end`, silent)})
+		n.Command("checkhealth convls")
+		text := strings.Join(n.Lines(0), "\n")
+		for _, want := range []string{"it did not answer within 10 s", "is " + silent + " convls? In a shell it answers to --version", "then :Convls restart"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("checkhealth does not say %q:\n%s", want, text)
+			}
+		}
+	})
+}
+
 // TestGarbage: a program that writes what is no message.
 func TestGarbage(t *testing.T) {
 	Each(t, func(t *testing.T, version string) {

@@ -53,8 +53,13 @@ local function server()
   health.ok(("found by %s: %s"):format(source, table.concat(argv, " ")))
   local status, failure = ask_status()
   if not status then
-    local text = failure and require("convls.errors").text(failure) or "it did not answer within 10 s"
-    return health.error("the server can not be used: " .. text)
+    if failure then
+      return health.error("the server can not be used: " .. require("convls.errors").text(failure))
+    end
+    return health.error("the server can not be used: it did not answer within 10 s", {
+      ("is %s convls? In a shell it answers to --version"):format(argv[1]),
+      "then :Convls restart",
+    })
   end
   local protocol = require("convls.protocol")
   health.ok(
