@@ -72,7 +72,7 @@ local wait = vim.wait
 vim.wait = function(ms, ...) return wait(ms == 10000 and 1 or ms, ...) end`, silent)})
 		n.Command("checkhealth convls")
 		text := strings.Join(n.Lines(0), "\n")
-		for _, want := range []string{"it did not answer within 10 s", "is " + silent + " convls? In a shell it answers to --version", "then :Convls restart"} {
+		for _, want := range []string{"it did not answer within 10 s", "is " + silent + " convls? In a shell it answers to the command version", "then :Convls restart"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("checkhealth does not say %q:\n%s", want, text)
 			}

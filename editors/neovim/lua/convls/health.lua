@@ -57,7 +57,7 @@ local function server()
       return health.error("the server can not be used: " .. require("convls.errors").text(failure))
     end
     return health.error("the server can not be used: it did not answer within 10 s", {
-      ("is %s convls? In a shell it answers to --version"):format(argv[1]),
+      ("is %s convls? In a shell it answers to the command version"):format(argv[1]),
       "then :Convls restart",
     })
   end
