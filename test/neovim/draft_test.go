@@ -299,12 +299,12 @@ vim.notify = function(text) asked[#asked + 1] = text end
 compact.run = function(words) asked[#asked + 1] = "run " .. table.concat(words, " ") end
 compact.run_words = function(words) asked[#asked + 1] = "words " .. table.concat(words, " ") end
 compact.verbs.preview = function(words) asked[#asked + 1] = "preview " .. table.concat(words, " ") end
-for _, typed in ipairs({ "perview", "Undo", "drfat the rest", "preview here", "here", "the restore", "-- undo it", "--", "" }) do
+for _, typed in ipairs({ "previw", "Undo", "drfat the rest", "preview here", "here", "the restore", "-- undo it", "--", "" }) do
   vim.cmd("Convls compact " .. typed)
 end
 return table.concat(asked, "\n")`)
 		want := strings.Join([]string{
-			"convls: there is no :Convls compact perview, did you mean preview? (words: :Convls compact -- perview)",
+			"convls: there is no :Convls compact previw, did you mean preview? (words: :Convls compact -- previw)",
 			"convls: there is no :Convls compact Undo, did you mean undo? (words: :Convls compact -- Undo)",
 			"convls: there is no :Convls compact drfat, did you mean draft? (words: :Convls compact -- drfat the rest)",
 			"preview here", "run here", "run the restore", "words undo it", "words ", "run ",

@@ -21,7 +21,7 @@ func script(t *testing.T, text string) string {
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(path, 0o700); err != nil { //nolint:gosec // it is executed
+	if err := os.Chmod(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return path
