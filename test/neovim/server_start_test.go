@@ -137,7 +137,10 @@ func TestShutdown(t *testing.T) {
 		n := Start(t, Options{Version: version, Config: "vim.g.convls = { cmd = program }" + quietNotify})
 		n.Command("Convls chat")
 		n.AwaitLoaded()
-		n.Command("Convls shutdown")
+		// What a view still asks starts no other server.
+		n.Lua(`vim.cmd("Convls shutdown")
+require("convls.server").request("convls/status", {}, function(err) refused = err and err.message end)`)
+		n.AwaitLua("the refusal", "refused == 'the server was stopped'")
 		n.AwaitLua("the message", "heard('the server was stopped; the next command starts it')")
 		n.Command("Convls shutdown")
 		n.AwaitLua("the other message", "heard('the server is off; the next command starts it')")

@@ -23,8 +23,8 @@ local M = {}
 local state = "off" ---@type convls.ServerState
 local client_id ---@type integer?
 local capability ---@type convls.protocol.Capability?
--- Requests that were made before the handshake was over, or while a server leaves: for
--- the next one.
+-- Requests that were made before the handshake was over, or while a server leaves that
+-- another one follows.
 local waiting = {} ---@type convls.Waiting[]
 -- Callbacks of requests that are on their way: vim.lsp forgets them when a server dies.
 local asked = {} ---@type table<integer, fun(err?: convls.Error, result?: any)>
@@ -32,6 +32,7 @@ local serial = 0
 local deaths = {} ---@type integer[] when the server died last, in ms
 local last_failure ---@type string?
 local starts = 0
+local another = false -- whether a server follows the one that is stopping
 
 -- How long a program may take to answer the handshake until the person is told, in ms.
 local SLOW = 10000
@@ -100,9 +101,6 @@ local function lost(err)
     fail_waiting(err)
   end
   bus.emit(bus.SERVER, "lost", err)
-  if #waiting > 0 then
-    M.start()
-  end
 end
 
 local function died(code, signal)
@@ -401,6 +399,12 @@ function M.request(method, params, callback)
   if state == "ready" then
     return send(request)
   end
+  if state == "stopping" and not another then
+    -- It is what a view had still to ask: that starts no server that a person has stopped.
+    return vim.schedule(function()
+      callback(errors.new(errors.SERVER_LOST, "the server was stopped"))
+    end)
+  end
   waiting[#waiting + 1] = request
   M.start()
 end
@@ -463,7 +467,7 @@ end
 --- Stops the server, if it runs, and calls `after` when it has gone.
 ---@param after? fun()
 function M.stop(after)
-  -- What is asked from now on is for the next one.
+  another = false
   fail_waiting(errors.new(errors.SERVER_LOST, "the server was stopped"))
   stop(after)
 end
@@ -471,7 +475,12 @@ end
 --- Starts the server anew, or for the first time.
 function M.restart()
   deaths = {}
-  stop(M.start)
+  another = true
+  stop(function()
+    if another then
+      M.start()
+    end
+  end)
 end
 
 --- Returns the state of the connection, for `:checkhealth` and status lines.
