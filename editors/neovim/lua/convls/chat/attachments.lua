@@ -1,4 +1,5 @@
 --- What is attached to the next message of a chat, and how many tokens it takes.
+local errors = require("convls.errors")
 local render = require("convls.chat.render")
 local server = require("convls.server")
 
@@ -17,7 +18,9 @@ return function(Chat)
       limit = 1,
       draft = { content = ".", context = context },
     }, function(err, result)
-      if err then
+      if errors.code(err) == errors.SERVER_LOST then
+        return -- which is told of already
+      elseif err then
         return server.report(err, "counting tokens")
       end
       done(result.budget.used)
