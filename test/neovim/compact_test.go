@@ -19,18 +19,24 @@ var talk = []string{
 	"Give each row a version.",
 }
 
-// openTalk is a chat with that talk. Each message is long, so that a summary is
-// smaller.
-func openTalk(t *testing.T, version string) *Neovim {
-	t.Helper()
-	n := openChat(t, version, nil)
+// talk holds that talk, each message behind a prefix. Each is long, so that a summary
+// is smaller.
+func (n *Neovim) talk(prefix string) {
+	n.t.Helper()
 	padding := strings.Repeat(" We talk about the build and how it goes.", 12)
 	for i, said := range talk {
-		n.Lua(`require("convls.chat").current().view:set_prompt({ ... })`, "repeat: "+said+padding)
+		n.Lua(`require("convls.chat").current().view:set_prompt({ ... })`, prefix+said+padding)
 		n.Command("Convls send")
 		n.AwaitLua("the message to be taken", "not chat.sending and table.concat(chat.view:prompt()) == ''")
 		n.AwaitIdle(1 + 2*(i+1))
 	}
+}
+
+// openTalk is a chat with that talk.
+func openTalk(t *testing.T, version string) *Neovim {
+	t.Helper()
+	n := openChat(t, version, nil)
+	n.talk("repeat: ")
 	return n
 }
 
@@ -257,13 +263,7 @@ func fakeTalk(t *testing.T, version string) (*Neovim, *fakemodel.Server) {
 	m := fakemodel.New(t)
 	m.Default(fakemodel.Say("Fine."))
 	n := openChat(t, version, m)
-	padding := strings.Repeat(" We talk about the build and how it goes.", 12)
-	for i, said := range talk {
-		n.Lua(`require("convls.chat").current().view:set_prompt({ ... })`, said+padding)
-		n.Command("Convls send")
-		n.AwaitLua("the message to be taken", "not chat.sending and table.concat(chat.view:prompt()) == ''")
-		n.AwaitIdle(1 + 2*(i+1))
-	}
+	n.talk("")
 	return n, m
 }
 
